@@ -1,0 +1,1 @@
+//! Controllers that need only the API server.

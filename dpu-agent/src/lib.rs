@@ -1,0 +1,1 @@
+//! The card side of a node: representors, bridges, OVN.

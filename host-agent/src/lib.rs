@@ -1,0 +1,1 @@
+//! The host side of a node: discovery of interfaces.

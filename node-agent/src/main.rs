@@ -1,0 +1,2 @@
+//! Both node roles in one process, for regular nodes.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What both halves of a node do with their UplinkStates: watch, lifecycle, publish.

@@ -1,0 +1,1 @@
+//! Kubernetes API types, conditions, annotations and constants of Causeway.

@@ -1,0 +1,1 @@
+//! Pure domain rules used by more than one Causeway binary.

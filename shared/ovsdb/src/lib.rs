@@ -1,0 +1,1 @@
+//! OVSDB client: typed rows, snapshots, change events and minimal transactions.

@@ -1,0 +1,1 @@
+//! Reconcile engine, watches, configuration, telemetry, health and shutdown.

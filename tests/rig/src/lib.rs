@@ -1,0 +1,1 @@
+//! Clusters, nodes and simulated cards made of real parts on one machine.

@@ -1,0 +1,1 @@
+//! Scenarios, demo and benches over real parts.
