@@ -1,0 +1,45 @@
+# Each command does its own set-up first (tests/setup): once long, then a moment.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-down test bench check generate clean-rig clean-cache
+
+SETUP := tests/setup
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+RIG := cargo run -q -p causeway-rig --bin
+
+help: ## this list
+	@awk -F ' *:.*## *' '/^[a-z-]+:.*##/ { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the main job on a real cluster; KEEP=1 leaves it up
+	@$(SETUP)/setup.sh demo
+	@CAUSEWAY_KEEP=$(KEEP) $(RIG) causeway-demo
+
+demo-down: ## ends what KEEP=1 left up
+	@$(RIG) causeway-demo -- down
+
+test: ## every test of every level, with counts by level at the end
+	@$(SETUP)/setup.sh test
+	@$(SETUP)/run-tests.sh
+
+bench: ## the measures, into target/bench/
+	@$(SETUP)/setup.sh bench
+	@cargo run --release -q -p causeway-rig --bin causeway-bench
+
+check: ## the inner loop: format, lints, unit tests, generated files
+	@$(SETUP)/setup.sh check
+	@$(SETUP)/test-setup.sh
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo run -q -p causeway-gen -- --check
+	cargo test -q --workspace --lib --bins
+
+generate: ## writes the generated files anew
+	cargo run -q -p causeway-gen
+
+clean-rig: ## removes what a rig left on the machine
+	@for profile in debug release; do \
+	  if [[ -x $(TARGET_DIR)/$$profile/causeway-rig ]]; then exec $(TARGET_DIR)/$$profile/causeway-rig clean; fi; \
+	done; echo "nothing left: the rig was never built here"
+
+clean-cache: ## removes what the set-up made
+	@$(SETUP)/clean-cache.sh

@@ -1,0 +1,3 @@
+module causeway.test/runc-nores
+
+go 1.26
