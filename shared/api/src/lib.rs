@@ -1,1 +1,27 @@
-//! Kubernetes API types, conditions, annotations and constants of Causeway.
+//! Kubernetes API types of Causeway: the wire contract it shares with OVN-Kubernetes.
+//!
+//! In: nothing. Out: the custom resources as Rust types with their schemas, the condition types, reasons and
+//! field managers as enums, and the codecs of the Node annotations that discovery reads.
+//!
+//! Never does I/O and never decides anything: rules over these types live in `causeway-net`. Wire text (names
+//! of conditions, reasons, field managers, annotation keys) appears in this crate and nowhere else.
+//!
+//! First file to read: [`uplink`], then [`uplink_state`]. [`crd`] turns the types into the manifests of
+//! `deploy/crds/`.
+
+#![forbid(unsafe_code)]
+
+pub mod annotation;
+pub mod condition;
+pub mod crd;
+pub mod manager;
+mod schema;
+pub mod uplink;
+pub mod uplink_state;
+mod wire;
+
+/// API group of every custom resource of this crate.
+pub const GROUP: &str = "k8s.ovn.org";
+
+/// Version of `Uplink` and `UplinkState`.
+pub const V1ALPHA1: &str = "v1alpha1";

@@ -1,0 +1,59 @@
+//! The custom resource definitions, made from the types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceSubresources, JSONSchemaProps,
+};
+use kube::CustomResourceExt;
+
+use crate::uplink::Uplink;
+use crate::uplink_state::UplinkState;
+
+/// Every CRD that Causeway installs, by name.
+#[must_use]
+pub fn all() -> Vec<CustomResourceDefinition> {
+    vec![complete(Uplink::crd()), without_subresources(complete(UplinkState::crd()))]
+}
+
+/// UplinkState has no status subresource: its identity and first status are created in one request. The derive
+/// macro offers a status type only together with the subresource, so it is taken out here.
+fn without_subresources(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        version.subresources = Some(CustomResourceSubresources { scale: None, status: None });
+    }
+    crd
+}
+
+/// Completes what the derive macro leaves out of the top level: the three standard properties, the required `spec`,
+/// and a `status` that cannot be null (a null would be stored as written).
+fn complete(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.spec.names.list_kind = Some(format!("{}List", crd.spec.names.kind));
+    for version in &mut crd.spec.versions {
+        let schema = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
+        if let Some(schema) = schema {
+            schema.title = None;
+            schema.required = Some(vec!["spec".to_owned()]);
+            let properties = schema.properties.get_or_insert_default();
+            if let Some(status) = properties.get_mut("status") {
+                status.nullable = None;
+            }
+            for (name, type_, description) in STANDARD_PROPERTIES {
+                properties.insert(
+                    (*name).to_owned(),
+                    JSONSchemaProps {
+                        type_: Some((*type_).to_owned()),
+                        description: Some((*description).to_owned()),
+                        ..JSONSchemaProps::default()
+                    },
+                );
+            }
+        }
+    }
+    crd
+}
+
+/// Name, type and description of the properties that every Kubernetes object has.
+const STANDARD_PROPERTIES: &[(&str, &str, &str)] = &[
+    ("apiVersion", "string", "Group and version of this object's schema."),
+    ("kind", "string", "Kind of this object."),
+    ("metadata", "object", "Standard metadata of the object."),
+];

@@ -1,0 +1,18 @@
+//! Field managers: who owns which fields of an object.
+
+use crate::wire::wire_enum;
+
+wire_enum! {
+    /// Field managers of server-side apply, named as upstream names them so that a take-over keeps ownership.
+    /// Source: reference/uplinks-control-plane.md 6.8 and 8.
+    pub enum FieldManager {
+        /// Discovery on a regular node.
+        Discovery = "ovnkube-node-uplink-controller",
+        /// Discovery on a card: the `ovsBridge` half.
+        DiscoveryDpu = "ovnkube-node-uplink-controller-dpu",
+        /// Discovery on a host that has a card: the host half.
+        DiscoveryDpuHost = "ovnkube-node-uplink-controller-dpu-host",
+        /// The cluster manager's Uplink controller.
+        ClusterManagerUplink = "clustermanager-uplink-controller",
+    }
+}
