@@ -1,1 +1,7 @@
 //! OVSDB client: typed rows, snapshots, change events and minimal transactions.
+
+mod column;
+mod decoder;
+mod remote;
+mod tls;
+mod value;
