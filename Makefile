@@ -5,17 +5,18 @@ SHELL := /bin/bash
 
 SETUP := tests/setup
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
-RIG := cargo run -q -p causeway-rig --bin
+UNIT_TESTS := $(wildcard */tests/unit_*.rs shared/*/tests/unit_*.rs)
+RUN := cargo run -q --bin
 
 help: ## this list
 	@awk -F ' *:.*## *' '/^[a-z-]+:.*##/ { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the main job on a real cluster; KEEP=1 leaves it up
 	@$(SETUP)/setup.sh demo
-	@CAUSEWAY_KEEP=$(KEEP) $(RIG) causeway-demo
+	@CAUSEWAY_KEEP=$(KEEP) $(RUN) causeway-demo
 
 demo-down: ## ends what KEEP=1 left up
-	@$(RIG) causeway-demo -- down
+	@$(RUN) causeway-demo -- down
 
 test: ## every test of every level, with counts by level at the end
 	@$(SETUP)/setup.sh test
@@ -23,7 +24,7 @@ test: ## every test of every level, with counts by level at the end
 
 bench: ## the measures, into target/bench/
 	@$(SETUP)/setup.sh bench
-	@cargo run --release -q -p causeway-rig --bin causeway-bench
+	@cargo run --release -q --bin causeway-bench
 
 check: ## the inner loop: format, lints, unit tests, generated files
 	@$(SETUP)/setup.sh check
@@ -31,7 +32,7 @@ check: ## the inner loop: format, lints, unit tests, generated files
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo run -q -p causeway-gen -- --check
-	cargo test -q --workspace --lib --bins
+	cargo test -q --workspace --lib --bins $(if $(UNIT_TESTS),--test 'unit_*')
 
 generate: ## writes the generated files anew
 	cargo run -q -p causeway-gen

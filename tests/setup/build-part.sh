@@ -15,6 +15,10 @@ TMP=$(mktemp -d "$CACHE/tmp/$1.XXXXXX")
 export TMP
 
 part_build
+part_present || {
+    say "error: the build of $1 ended well and its result is not there"
+    exit 1
+}
 say "$hash" >"$TMP/stamp"
 mv "$TMP/stamp" "$CACHE/stamps/$1"
 step "cleaning up"

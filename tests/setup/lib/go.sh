@@ -16,7 +16,7 @@ use_go() {
     if ! system_go >/dev/null; then export PATH=$GO_TOOLCHAIN_DIR/bin:$PATH; fi
     export GOTOOLCHAIN=local GOWORK=off GOOS=linux GOARCH=amd64 CGO_ENABLED=0
     export GOFLAGS="-modcacherw -buildvcs=false -trimpath"
-    export GOMODCACHE=$CACHE/go/mod GOCACHE=$CACHE/go/build
+    export GOMODCACHE=$CACHE/go/mod GOCACHE=$CACHE/go/build GOTMPDIR=$TMP
     unset GOROOT GOPATH GOBIN GOEXPERIMENT
     go version
 }

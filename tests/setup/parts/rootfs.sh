@@ -17,7 +17,7 @@ packages=(
 )
 
 part_inputs() { say "recipe 1 $ROOTFS_SUITE ${packages[*]} / $ROOTFS_EXPECT"; }
-part_present() { [[ -x $CACHE/rootfs/usr/sbin/ovs-vswitchd && -x $CACHE/rootfs/usr/bin/etcd ]]; }
+part_present() { [[ -x $CACHE/rootfs/usr/bin/ovs-vsctl && -x $CACHE/rootfs/usr/bin/etcd ]]; }
 
 # mirror: the one that this machine's own packages come from, so that local mirrors and proxies just work.
 # shellcheck disable=SC2016  # the format is for apt-get

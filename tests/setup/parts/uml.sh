@@ -44,7 +44,7 @@ configure() {
 
 part_build() {
     local work
-    work=$(work_dir "uml-$(part_hash uml | cut -c 1-12)")
+    work=$(work_dir "uml-$UML_SOURCE_PACKAGE")
     [[ -d $work/source ]] || fetch_source "$work/source"
     cd "$work/source" || return
     [[ $(make -s kernelversion) == "$UML_EXPECT".* ]] || {
