@@ -1,1 +1,10 @@
-//! Reconcile engine, watches, configuration, telemetry, health and shutdown.
+//! Reconcile engine, watches, writes, configuration, telemetry, health and shutdown.
+//!
+//! Start with [`start`] (how a binary is put together) and [`engine`] (how a controller runs). The README beside
+//! this crate says what comes in, what goes out and what it never does.
+#![forbid(unsafe_code)]
+
+pub mod backoff;
+pub mod engine;
+pub mod telemetry;
+pub mod watch;

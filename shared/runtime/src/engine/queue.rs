@@ -1,0 +1,273 @@
+//! The keyed queue: events merge, timers merge, one pass per key.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+
+/// How often one key may run.
+#[derive(Debug, Clone, Copy)]
+pub struct Pacing {
+    /// Shortest time from the start of one pass of a key to the start of the next that an *event* asks for.
+    /// Events in between merge into one pass at its end. `None`: none.
+    pub min_interval: Option<Duration>,
+    /// Delays after failed passes.
+    pub backoff: Backoff,
+}
+
+impl Default for Pacing {
+    /// No minimum interval; 50 ms doubling up to 30 s after failures.
+    fn default() -> Self {
+        Self { min_interval: None, backoff: Backoff::new(Duration::from_millis(50), Duration::from_secs(30)) }
+    }
+}
+
+/// Handle to the keys that want a pass. Cheap to clone; no call waits.
+///
+/// Memory is bounded by the number of distinct keys, never by the number of events.
+#[derive(Debug)]
+pub struct KeyQueue<K>(Arc<Shared<K>>);
+
+#[derive(Debug)]
+struct Shared<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+    pacing: Pacing,
+}
+
+#[derive(Debug)]
+struct State<K> {
+    entries: HashMap<K, Entry>,
+    ready: VecDeque<K>,
+    timers: BTreeSet<(Instant, K)>,
+    depth: Gauge,
+}
+
+/// What is known of one key. Invariants: `Ready` has no timer; a timer is in `State::timers` exactly once.
+#[derive(Debug, Default)]
+struct Entry {
+    phase: Phase,
+    timer: Option<Instant>,
+    started: Option<Instant>,
+    failures: u32,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Idle,
+    Ready,
+    Running {
+        again: bool,
+    },
+}
+
+/// How a pass ended, as far as scheduling is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Success; wait for events.
+    Done,
+    /// Success; forget the key.
+    Gone,
+    /// Success; look again after this time.
+    After(Duration),
+    /// Failure; look again after the backoff.
+    Failed,
+    /// Failure that only an event can change.
+    Refused,
+    /// Failure whose cause named a time.
+    Deferred(Duration),
+}
+
+impl<K> Clone for KeyQueue<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> Default for KeyQueue<K> {
+    fn default() -> Self {
+        Self::new(Pacing::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(pacing: Pacing) -> Self {
+        let state = State {
+            entries: HashMap::new(),
+            ready: VecDeque::new(),
+            timers: BTreeSet::new(),
+            depth: Gauge::default(),
+        };
+        Self(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new(), pacing }))
+    }
+
+    /// Something that concerns `key` happened: a pass that starts after this call is certain to follow.
+    pub fn enqueue(&self, key: K) {
+        self.enqueue_at(key, Instant::now());
+    }
+
+    /// [`KeyQueue::enqueue`] for several keys under one lock.
+    pub fn enqueue_all(&self, keys: impl IntoIterator<Item = K>) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        for key in keys {
+            state.event(key, now, self.0.pacing.min_interval);
+        }
+        drop(state);
+        self.0.changed.notify_one();
+    }
+
+    /// Looks at `key` again in `delay`, or with the first pass that starts before: one timer per key, the
+    /// earliest wins, and the start of a pass cancels timers set before it (the pass sees the newest state and
+    /// asks again with [`super::Requeue::After`] if it has to).
+    pub fn enqueue_after(&self, key: K, delay: Duration) {
+        self.enqueue_later(key, Instant::now() + delay);
+    }
+
+    pub(super) fn enqueue_at(&self, key: K, now: Instant) {
+        self.lock().event(key, now, self.0.pacing.min_interval);
+        self.0.changed.notify_one();
+    }
+
+    pub(super) fn enqueue_later(&self, key: K, due: Instant) {
+        self.lock().remind(key, due);
+        self.0.changed.notify_one();
+    }
+
+    /// Every key not yet forgotten gets an event.
+    pub(super) fn enqueue_known(&self) {
+        let keys: Vec<K> = self.lock().entries.keys().cloned().collect();
+        self.enqueue_all(keys);
+    }
+
+    /// Waits until the queue may have changed since the last wait.
+    pub(super) async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    /// When the next timer fires.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.lock().timers.first().map(|(due, _)| *due)
+    }
+
+    /// The next key to run; its pass has begun when this returns.
+    pub(super) fn take(&self, now: Instant) -> Option<K> {
+        self.lock().take(now)
+    }
+
+    /// Ends the pass of `key`; returns its failures in a row. `roll` is the jitter of [`Backoff::delay`].
+    pub(super) fn finish(&self, key: &K, verdict: Verdict, now: Instant, roll: f64) -> u32 {
+        let failures = self.lock().finish(key, verdict, now, &self.0.pacing, roll);
+        self.0.changed.notify_one();
+        failures
+    }
+
+    /// Keeps `gauge` at the number of keys that wait for a free pass.
+    pub(super) fn report_depth(&self, gauge: Gauge) {
+        let mut state = self.lock();
+        state.depth = gauge;
+        state.measure();
+    }
+
+    /// A panic under this lock is impossible short of a failed allocation; the state stays usable anyway.
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash + Ord> State<K> {
+    fn event(&mut self, key: K, now: Instant, min_interval: Option<Duration>) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        match &mut entry.phase {
+            Phase::Ready => {}
+            Phase::Running { again } => *again = true,
+            Phase::Idle => match entry.started.zip(min_interval).map(|(at, gap)| at + gap) {
+                Some(earliest) if earliest > now => self.remind(key, earliest),
+                _ => self.make_ready(key),
+            },
+        }
+    }
+
+    /// Sets the timer of `key` to `due` unless an earlier one, or a pass that is about to start, makes it moot.
+    fn remind(&mut self, key: K, due: Instant) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.phase == Phase::Ready || entry.timer.is_some_and(|timer| timer <= due) {
+            return;
+        }
+        if let Some(later) = entry.timer.replace(due) {
+            self.timers.remove(&(later, key.clone()));
+        }
+        self.timers.insert((due, key));
+    }
+
+    fn make_ready(&mut self, key: K) {
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.phase = Phase::Ready;
+        if let Some(timer) = entry.timer.take() {
+            self.timers.remove(&(timer, key.clone()));
+        }
+        self.ready.push_back(key);
+        self.measure();
+    }
+
+    fn take(&mut self, now: Instant) -> Option<K> {
+        while self.timers.first().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, key)) = self.timers.pop_first() else { break };
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            entry.timer = None;
+            match &mut entry.phase {
+                Phase::Running { again } => *again = true,
+                Phase::Idle | Phase::Ready => self.make_ready(key),
+            }
+        }
+        let key = self.ready.pop_front()?;
+        self.measure();
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.phase = Phase::Running { again: false };
+        entry.started = Some(now);
+        Some(key)
+    }
+
+    fn finish(&mut self, key: &K, verdict: Verdict, now: Instant, pacing: &Pacing, roll: f64) -> u32 {
+        let Some(entry) = self.entries.get_mut(key) else { return 0 };
+        let again = entry.phase == Phase::Running { again: true };
+        entry.phase = Phase::Idle;
+        entry.failures = match verdict {
+            Verdict::Done | Verdict::Gone | Verdict::After(_) | Verdict::Refused => 0,
+            Verdict::Failed => entry.failures.saturating_add(1),
+            Verdict::Deferred(_) => entry.failures,
+        };
+        let failures = entry.failures;
+        let wish = match verdict {
+            Verdict::Done | Verdict::Gone | Verdict::Refused => None,
+            Verdict::After(delay) | Verdict::Deferred(delay) => Some(delay),
+            Verdict::Failed => Some(pacing.backoff.delay(failures, roll)),
+        };
+        if let Some(delay) = wish {
+            self.remind(key.clone(), now + delay);
+        }
+        if again {
+            self.event(key.clone(), now, pacing.min_interval);
+        } else if verdict == Verdict::Gone && self.entries.get(key).is_some_and(|entry| entry.timer.is_none())
+        {
+            self.entries.remove(key);
+        }
+        failures
+    }
+
+    fn measure(&self) {
+        self.depth.set(i64::try_from(self.ready.len()).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests;

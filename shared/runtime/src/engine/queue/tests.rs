@@ -1,0 +1,223 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const GAP: Duration = Duration::from_millis(10);
+
+#[derive(Debug, Clone)]
+enum Op {
+    Event(u8),
+    Remind(u8, u64),
+    Take,
+    /// Ends the n-th running pass.
+    Finish(usize, Verdict),
+    Advance(u64),
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        4 => Just(Verdict::Done),
+        2 => Just(Verdict::Failed),
+        1 => Just(Verdict::Gone),
+        1 => Just(Verdict::Refused),
+        1 => (0..40_u64).prop_map(|ms| Verdict::After(Duration::from_millis(ms))),
+        1 => (0..40_u64).prop_map(|ms| Verdict::Deferred(Duration::from_millis(ms))),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (0..4_u8).prop_map(Op::Event),
+        1 => (0..4_u8, 0..40_u64).prop_map(|(key, ms)| Op::Remind(key, ms)),
+        4 => Just(Op::Take),
+        4 => (0..4_usize, verdict()).prop_map(|(n, verdict)| Op::Finish(n, verdict)),
+        2 => (0..30_u64).prop_map(Op::Advance),
+    ]
+}
+
+/// What an onlooker knows of one key, kept without any queue or timer structure.
+#[derive(Debug, Default)]
+struct Ledger {
+    running: bool,
+    /// Something asked for a pass since the last one started.
+    owed: bool,
+    /// When a timer, a retry or a merged event could have been due at the earliest; several may stand.
+    reasons: Vec<Instant>,
+    started: Option<Instant>,
+}
+
+struct Onlooker {
+    queue: KeyQueue<u8>,
+    keys: BTreeMap<u8, Ledger>,
+    now: Instant,
+}
+
+impl Onlooker {
+    fn step(&mut self, op: &Op) -> Result<(), TestCaseError> {
+        match op {
+            Op::Event(key) => {
+                self.queue.enqueue_at(*key, self.now);
+                let now = self.now;
+                let ledger = self.keys.entry(*key).or_default();
+                ledger.owed = true;
+                ledger.reasons.push(ledger.started.map_or(now, |at| now.max(at + GAP)));
+            }
+            Op::Remind(key, ms) => {
+                let due = self.now + Duration::from_millis(*ms);
+                self.queue.enqueue_later(*key, due);
+                let ledger = self.keys.entry(*key).or_default();
+                ledger.owed = true;
+                ledger.reasons.push(due);
+            }
+            Op::Take => {
+                self.take()?;
+            }
+            Op::Finish(n, verdict) => {
+                let running: Vec<u8> =
+                    self.keys.iter().filter(|(_, l)| l.running).map(|(key, _)| *key).collect();
+                if let Some(key) = running.get(*n) {
+                    self.finish(*key, *verdict);
+                }
+            }
+            Op::Advance(ms) => self.now += Duration::from_millis(*ms),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Option<u8>, TestCaseError> {
+        let Some(key) = self.queue.take(self.now) else {
+            let due = |l: &Ledger| !l.running && l.reasons.iter().any(|at| *at <= self.now);
+            let missed: Vec<&u8> = self.keys.iter().filter(|(_, l)| due(l)).map(|(key, _)| key).collect();
+            prop_assert!(missed.is_empty(), "due but not offered: {missed:?}");
+            return Ok(None);
+        };
+        let now = self.now;
+        let ledger = self.keys.entry(key).or_default();
+        prop_assert!(!ledger.running, "two passes of {key} at once");
+        prop_assert!(ledger.reasons.iter().any(|at| *at <= now), "{key} ran without a reason or too early");
+        *ledger = Ledger { running: true, started: Some(now), ..Ledger::default() };
+        Ok(Some(key))
+    }
+
+    fn finish(&mut self, key: u8, verdict: Verdict) {
+        let failures = self.queue.finish(&key, verdict, self.now, 0.5);
+        let ledger = self.keys.entry(key).or_default();
+        ledger.running = false;
+        let wish = match verdict {
+            Verdict::Done | Verdict::Refused => None,
+            Verdict::Gone => {
+                // A forgotten key has no last start; a key that is still owed something is not forgotten.
+                if ledger.reasons.is_empty() {
+                    ledger.started = None;
+                }
+                None
+            }
+            Verdict::After(delay) | Verdict::Deferred(delay) => Some(delay),
+            Verdict::Failed => Some(Pacing::default().backoff.delay(failures, 0.5)),
+        };
+        if let Some(delay) = wish {
+            ledger.owed = true;
+            ledger.reasons.push(self.now + delay);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    /// No key is lost, no key runs twice at once, early or for nothing, and an event during a pass leads to
+    /// another pass.
+    #[test]
+    fn the_queue_keeps_its_promises_under_any_sequence(ops in prop::collection::vec(op(), 0..120)) {
+        let queue = KeyQueue::new(Pacing { min_interval: Some(GAP), ..Pacing::default() });
+        let mut onlooker = Onlooker { queue, keys: BTreeMap::new(), now: Instant::now() };
+        for op in &ops {
+            onlooker.step(op)?;
+        }
+        // Everything owed is delivered once time passes and passes succeed ...
+        for _ in 0..3 {
+            let running: Vec<u8> = onlooker.keys.iter().filter(|(_, l)| l.running).map(|(k, _)| *k).collect();
+            for key in running {
+                onlooker.finish(key, Verdict::Done);
+            }
+            onlooker.now += Duration::from_hours(1);
+            while onlooker.take()?.is_some() {}
+        }
+        prop_assert!(onlooker.keys.values().all(|ledger| !ledger.owed), "a key was lost");
+        // ... and then nothing is left.
+        prop_assert!(onlooker.queue.next_due().is_none());
+        prop_assert!(onlooker.queue.take(onlooker.now).is_none());
+    }
+}
+
+#[test]
+fn a_thousand_events_of_one_key_are_one_pass() {
+    let queue = KeyQueue::default();
+    let now = Instant::now();
+    (0..1000).for_each(|_| queue.enqueue_at("a", now));
+    assert_eq!(queue.take(now), Some("a"));
+    assert_eq!(queue.take(now), None);
+    queue.finish(&"a", Verdict::Done, now, 0.0);
+    assert_eq!(queue.take(now), None);
+}
+
+#[test]
+fn keys_run_in_the_order_of_their_first_event() {
+    let queue = KeyQueue::default();
+    let now = Instant::now();
+    for key in ["b", "a", "b", "c"] {
+        queue.enqueue_at(key, now);
+    }
+    let order: Vec<&str> = std::iter::from_fn(|| queue.take(now)).collect();
+    assert_eq!(order, ["b", "a", "c"]);
+}
+
+#[test]
+fn the_backoff_doubles_and_success_resets_it() {
+    let queue = KeyQueue::default();
+    let mut now = Instant::now();
+    let mut waits = Vec::new();
+    queue.enqueue_at("a", now);
+    for verdict in [Verdict::Failed, Verdict::Failed, Verdict::Failed, Verdict::Done, Verdict::Failed] {
+        assert_eq!(queue.take(now), Some("a"));
+        queue.finish(&"a", verdict, now, 1.0);
+        match queue.next_due() {
+            Some(due) => {
+                waits.push((due - now).as_millis());
+                now = due;
+            }
+            None => queue.enqueue_at("a", now),
+        }
+    }
+    assert_eq!(waits, [50, 100, 200, 50]);
+}
+
+#[test]
+fn an_event_during_the_backoff_runs_the_key_at_once() {
+    let queue = KeyQueue::default();
+    let now = Instant::now();
+    queue.enqueue_at("a", now);
+    assert_eq!(queue.take(now), Some("a"));
+    queue.finish(&"a", Verdict::Failed, now, 1.0);
+    assert_eq!(queue.take(now), None);
+    queue.enqueue_at("a", now);
+    assert_eq!(queue.take(now), Some("a"));
+    assert_eq!(queue.next_due(), None, "the retry is no longer needed");
+}
+
+#[test]
+fn a_key_that_is_gone_is_forgotten_unless_it_is_asked_for() {
+    let queue = KeyQueue::default();
+    let now = Instant::now();
+    queue.enqueue_all(["gone", "back"]);
+    assert_eq!(queue.take(now), Some("gone"));
+    assert_eq!(queue.take(now), Some("back"));
+    queue.enqueue_at("back", now);
+    queue.finish(&"gone", Verdict::Gone, now, 0.0);
+    queue.finish(&"back", Verdict::Gone, now, 0.0);
+    let known: Vec<&str> = queue.lock().entries.keys().copied().collect();
+    assert_eq!(known, ["back"]);
+    assert_eq!(queue.take(now), Some("back"));
+}
