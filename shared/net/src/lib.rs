@@ -1,1 +1,22 @@
-//! Pure domain rules used by more than one Causeway binary.
+//! Rules of Causeway's domain that more than one binary needs. Pure: no I/O, no clock, no async.
+//!
+//! In: API objects (`causeway-api`) and facts that an agent observed. Out: decisions and values: which entry of an
+//! Uplink selects a node ([`selection`]), how a state is named ([`state_name`]), what a role publishes and clears
+//! ([`publish`]), what becomes of a state ([`lifecycle`]), what the host told the card ([`host_data`]).
+//!
+//! Never reads a store, the environment or the time: all of it comes in as arguments.
+//!
+//! First file to read: [`lifecycle`], then [`publish`].
+
+#![forbid(unsafe_code)]
+
+pub mod facts;
+pub mod host_data;
+pub mod lifecycle;
+pub mod mac;
+pub mod publish;
+pub mod role;
+pub mod selection;
+mod selector;
+pub mod simulated;
+pub mod state_name;
