@@ -82,6 +82,7 @@ interrupted() {
 }
 
 mapfile -t wanted < <(for name in "$@"; do expand "$name"; done | tr ' ' '\n' | sed '/^$/d')
+for name in "${wanted[@]}"; do (load_part "$name") || exit 1; done
 
 check_compiler
 check_rust
