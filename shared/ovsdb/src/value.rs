@@ -120,7 +120,9 @@ impl Atom {
             (AtomicType::Boolean, Value::Bool(value)) => Some(Self::Boolean(*value)),
             (AtomicType::String, Value::String(value)) => Some(Self::String(value.clone())),
             (AtomicType::Uuid, Value::Array(pair)) => match pair.as_slice() {
-                [Value::String(tag), Value::String(text)] if tag == "uuid" => parse_uuid(text).map(Self::Uuid),
+                [Value::String(tag), Value::String(text)] if tag == "uuid" => {
+                    parse_uuid(text).map(Self::Uuid)
+                }
                 [Value::String(tag), Value::String(name)] if tag == "named-uuid" => {
                     Some(Self::NamedUuid(name.clone()))
                 }
@@ -294,16 +296,20 @@ impl Datum {
         let wrong = |wanted: &str| ValueError { wanted: wanted.to_owned(), found: shorten(value) };
         let items = match value {
             Value::Array(parts) => match parts.as_slice() {
-                [Value::String(tag), Value::Array(items)] if tag == "set" || tag == "map" => Some((tag, items)),
+                [Value::String(tag), Value::Array(items)] if tag == "set" || tag == "map" => {
+                    Some((tag, items))
+                }
                 _ => None,
             },
             _ => None,
         };
         match (kind.value, items) {
             (None, None) => Ok(Self::Set(BTreeSet::from([Atom::from_json(value, kind.key)?]))),
-            (None, Some((tag, items))) if tag == "set" => {
-                items.iter().map(|item| Atom::from_json(item, kind.key)).collect::<Result<_, _>>().map(Self::Set)
-            }
+            (None, Some((tag, items))) if tag == "set" => items
+                .iter()
+                .map(|item| Atom::from_json(item, kind.key))
+                .collect::<Result<_, _>>()
+                .map(Self::Set),
             (Some(value_kind), Some((tag, items))) if tag == "map" => items
                 .iter()
                 .map(|item| match item.as_array().map(Vec::as_slice) {

@@ -35,7 +35,9 @@ fn datum() -> impl Strategy<Value = (ElementType, Datum)> {
     (kind(), proptest::option::of(kind())).prop_flat_map(|(key, value)| {
         let data = match value {
             None => proptest::collection::btree_set(atom(key), 0..5).prop_map(Datum::Set).boxed(),
-            Some(kind) => proptest::collection::btree_map(atom(key), atom(kind), 0..5).prop_map(Datum::Map).boxed(),
+            Some(kind) => {
+                proptest::collection::btree_map(atom(key), atom(kind), 0..5).prop_map(Datum::Map).boxed()
+            }
         };
         data.prop_map(move |datum| (ElementType { key, value }, datum))
     })
@@ -86,7 +88,10 @@ fn values_of_another_type_are_refused_and_shown() {
         (json!(["map", [["a"]]]), STRING_MAP),
         (json!(1.5), ElementType { key: AtomicType::Integer, value: None }),
         (json!(["uuid", "not-a-uuid"]), ElementType { key: AtomicType::Uuid, value: None }),
-        (json!(["uuid", "0123456789abcdef0123456789abcdef"]), ElementType { key: AtomicType::Uuid, value: None }),
+        (
+            json!(["uuid", "0123456789abcdef0123456789abcdef"]),
+            ElementType { key: AtomicType::Uuid, value: None },
+        ),
     ] {
         let error = Datum::from_json(&wire, kind).unwrap_err();
         assert!(!error.found.is_empty(), "{wire} was accepted");

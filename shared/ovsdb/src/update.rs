@@ -1,0 +1,131 @@
+//! The contents of `update`, `update2` and `update3`, and of the replies to the monitor requests.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::column::ShapeError;
+use crate::value::{ValueError, parse_uuid, shorten};
+
+/// The two notations of table updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// RFC 7047 section 4.1.6: whole new rows.
+    Whole,
+    /// ovsdb-server(7): `initial`, `insert`, `modify` with differences, `delete`.
+    Delta,
+}
+
+/// What happened to one row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowUpdate<'a> {
+    /// The row is now this; absent columns have their default.
+    Whole(&'a Map<String, Value>),
+    /// These columns changed by these differences.
+    Modify(&'a Map<String, Value>),
+    /// The row is gone.
+    Delete,
+}
+
+/// An update that cannot be applied: the server breaks its own schema, or the snapshot is out of step.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The JSON has not the form of an update.
+    #[error("malformed update: {found}")]
+    Malformed {
+        /// The start of the JSON.
+        found: String,
+    },
+    /// A table that was not asked for.
+    #[error("update for table {table}, which is not monitored")]
+    UnknownTable {
+        /// The table.
+        table: String,
+    },
+    /// A change or deletion of a row that was never announced.
+    #[error("update of row {uuid} in table {table}, which does not exist")]
+    UnknownRow {
+        /// The table.
+        table: &'static str,
+        /// The row.
+        uuid: Uuid,
+    },
+    /// A value of the wrong type.
+    #[error("value of {table}.{column} in row {uuid}")]
+    Value {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The row.
+        uuid: Uuid,
+        /// What is wrong with it.
+        #[source]
+        source: ValueError,
+    },
+    /// A number of elements that the declared type cannot hold.
+    #[error("value of {table}.{column} in row {uuid}")]
+    Shape {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: &'static str,
+        /// The row.
+        uuid: Uuid,
+        /// What is wrong with it.
+        #[source]
+        source: ShapeError,
+    },
+}
+
+impl UpdateError {
+    fn malformed(found: &Value) -> Self {
+        Self::Malformed { found: shorten(found) }
+    }
+}
+
+/// The rows of one table in an update.
+pub(crate) struct TableUpdate<'a> {
+    pub(crate) table: &'a str,
+    pub(crate) rows: Vec<(Uuid, RowUpdate<'a>)>,
+}
+
+/// Takes a `<table-updates>` or `<table-updates2>` object apart.
+pub(crate) fn parse(json: &Value, notation: Notation) -> Result<Vec<TableUpdate<'_>>, UpdateError> {
+    let tables = json.as_object().ok_or_else(|| UpdateError::malformed(json))?;
+    tables
+        .iter()
+        .map(|(table, body)| {
+            let rows = body.as_object().ok_or_else(|| UpdateError::malformed(body))?;
+            let rows = rows
+                .iter()
+                .map(|(uuid, row)| {
+                    let uuid = parse_uuid(uuid).ok_or_else(|| UpdateError::malformed(body))?;
+                    let update = match notation {
+                        Notation::Whole => whole(row),
+                        Notation::Delta => delta(row),
+                    };
+                    Ok((uuid, update.ok_or_else(|| UpdateError::malformed(row))?))
+                })
+                .collect::<Result<_, UpdateError>>()?;
+            Ok(TableUpdate { table, rows })
+        })
+        .collect()
+}
+
+fn whole(row: &Value) -> Option<RowUpdate<'_>> {
+    match (row.get("old"), row.get("new")) {
+        (_, Some(new)) => new.as_object().map(RowUpdate::Whole),
+        (Some(_), None) => Some(RowUpdate::Delete),
+        (None, None) => None,
+    }
+}
+
+fn delta(row: &Value) -> Option<RowUpdate<'_>> {
+    let (kind, body) = row.as_object()?.iter().next()?;
+    match kind.as_str() {
+        "initial" | "insert" => body.as_object().map(RowUpdate::Whole),
+        "modify" => body.as_object().map(RowUpdate::Modify),
+        "delete" => Some(RowUpdate::Delete),
+        _ => None,
+    }
+}
