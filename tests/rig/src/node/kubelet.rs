@@ -1,0 +1,204 @@
+//! containerd and kubelet of a node, and the CNI plugin for pods of no particular network.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Node as NodeObject;
+use serde_json::json;
+
+use crate::node::{KUBECONFIG, Node};
+use crate::observe::wait_object;
+use crate::ovs::wait_socket;
+use crate::process::Program;
+
+const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// How long a kubelet may take to report its node Ready on a busy machine.
+const READY_DEADLINE: Duration = Duration::from_secs(90);
+
+/// The limits of containers are not enforced: the machine may lack the controllers, and `runc-nores` takes them out.
+const CONTAINERD: &str = r#"version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+    "io.containerd.internal.v1.opt",
+    "io.containerd.nri.v1.nri",
+    "io.containerd.snapshotter.v1.aufs",
+    "io.containerd.snapshotter.v1.blockfile",
+    "io.containerd.snapshotter.v1.btrfs",
+    "io.containerd.snapshotter.v1.devmapper",
+    "io.containerd.snapshotter.v1.zfs",
+    "io.containerd.tracing.processor.v1.otlp",
+]
+
+[grpc]
+address = "/run/containerd/containerd.sock"
+
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "rig/pause:1"
+restrict_oom_score_adj = true
+disable_apparmor = true
+disable_hugetlb_controller = true
+tolerate_missing_hugetlb_controller = true
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "/opt/cni/bin"
+conf_dir = "/etc/cni/net.d"
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+default_runtime_name = "runc"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = false
+BinaryName = "/causeway/tools/runc-nores"
+"#;
+
+/// A CNI plugin: a veth into the bridge `pods0` and the next addresses of the node. `/etc/cni/rig` sets `v4` and `v6`,
+/// the parts that all addresses of the node begin with.
+const PLUGIN: &str = r#"#!/bin/bash
+set -euo pipefail
+exec 2>>/var/log/rig-cni.log
+cat >/dev/null
+. /etc/cni/rig
+port=pod${CNI_CONTAINERID:0:11}
+case $CNI_COMMAND in
+VERSION)
+    echo '{"cniVersion":"1.0.0","supportedVersions":["0.4.0","1.0.0"]}'
+    ;;
+ADD)
+    mkdir -p /run/rig-cni
+    exec 9>/run/rig-cni/lock
+    flock 9
+    number=$(($(cat /run/rig-cni/last 2>/dev/null || echo 1) + 1))
+    echo $number >/run/rig-cni/last
+    if [[ ! -e /sys/class/net/pods0 ]]; then
+        ip -batch - <<LINKS
+link add pods0 type bridge forward_delay 0 mcast_snooping 0
+addr add $v4.1/24 dev pods0
+addr add $v6::1/64 dev pods0 nodad
+link set pods0 up
+LINKS
+    fi
+    flock -u 9
+    hex=$(printf %x $number)
+    ip link add $port type veth peer name $CNI_IFNAME netns $CNI_NETNS
+    ip link set $port master pods0 up
+    nsenter --net=$CNI_NETNS ip -batch - <<LINKS
+link set lo up
+addr add $v4.$number/24 dev $CNI_IFNAME
+addr add $v6::$hex/64 dev $CNI_IFNAME nodad
+link set $CNI_IFNAME up
+route add default via $v4.1
+route add default via $v6::1
+LINKS
+    printf '{"cniVersion":"1.0.0","interfaces":[{"name":"%s","sandbox":"%s"}],"ips":[' $CNI_IFNAME $CNI_NETNS
+    printf '{"address":"%s/24","gateway":"%s","interface":0},' $v4.$number $v4.1
+    printf '{"address":"%s/64","gateway":"%s","interface":0}],"dns":{}}\n' $v6::$hex $v6::1
+    ;;
+DEL)
+    ip link del $port || true
+    ;;
+esac
+"#;
+
+impl Node {
+    pub(super) async fn start_kubelet(&mut self) -> anyhow::Result<()> {
+        self.write("/etc/containerd/config.toml", CONTAINERD)?;
+        self.write("/etc/kubernetes/kubelet.yaml", kubelet_config()?)?;
+        std::fs::create_dir_all(self.path("/etc/kubernetes/manifests"))
+            .context("the folder of static pods")?;
+        self.write_network()?;
+        self.route_pods().await?;
+        let containerd = Program::new("containerd")
+            .args(["--config", "/etc/containerd/config.toml"])
+            .in_cgroup("system.slice/containerd.service");
+        let containerd = self.spawn(containerd).await?;
+        wait_socket(&self.path(CONTAINERD_SOCKET), &containerd).await?;
+        self.services.push(containerd);
+        let import = |image: &str| {
+            let archive = format!("/causeway/images/{image}.tar");
+            self.exec([
+                "ctr".to_owned(),
+                "-n=k8s.io".into(),
+                "images".into(),
+                "import".into(),
+                "--local=true".into(),
+                archive,
+            ])
+        };
+        let kubelet = Program::new("/causeway/kube/kubelet")
+            .args(["--config", "/etc/kubernetes/kubelet.yaml", "--kubeconfig", KUBECONFIG])
+            .args(["--hostname-override", self.name()])
+            .arg(format!("--node-ip={},{}", self.v4(), self.v6()))
+            .arg("--v=2")
+            .in_cgroup("kubelet.slice/kubelet.service");
+        let kubelet = async { self.spawn(kubelet).await };
+        let (pause, busybox, kubelet) = futures::join!(import("pause"), import("busybox"), kubelet);
+        pause.and(busybox).context("loading the images")?;
+        self.services.push(kubelet?);
+        self.wait_ready().await
+    }
+
+    /// Waits until the node's kubelet reports it Ready.
+    ///
+    /// # Errors
+    /// If it does not, with the Node object and the logs of the rig.
+    pub async fn wait_ready(&self) -> anyhow::Result<()> {
+        let ready = |node: Option<&NodeObject>| {
+            let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
+            conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+        };
+        let found = wait_object(self.objects(), self.name(), "condition Ready", READY_DEADLINE, ready).await;
+        found.map(drop).map_err(|error| anyhow::anyhow!("{error:#}\n{}", self.shared.ground.logs.tails()))
+    }
+
+    fn write_network(&self) -> anyhow::Result<()> {
+        let number = self.number;
+        self.write("/etc/cni/rig", format!("v4=10.244.{number}\nv6=fd00:10:244:{number:x}\n"))?;
+        let list = json!({"cniVersion": "1.0.0", "name": "rig", "plugins": [{"type": "rig"}]});
+        self.write("/etc/cni/net.d/90-rig.conflist", list.to_string())?;
+        self.write("/opt/cni/bin/rig", PLUGIN)?;
+        std::fs::set_permissions(self.path("/opt/cni/bin/rig"), PermissionsExt::from_mode(0o755))
+            .context("making the CNI plugin executable")
+    }
+
+    /// Pods of other nodes are reached by way of the rig's bridge, which is every node's default route.
+    async fn route_pods(&self) -> anyhow::Result<()> {
+        let (number, v4, v6) = (self.number, self.v4(), self.v6());
+        let routes = format!(
+            "route replace 10.244.{number}.0/24 via {v4}\nroute replace fd00:10:244:{number:x}::/64 via {v6}\n"
+        );
+        self.shared.ground.network.exec_with_input(["ip", "-batch", "-"], routes.into()).await.map(drop)
+    }
+}
+
+fn kubelet_config() -> anyhow::Result<String> {
+    let config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        // Works over either version of cgroups, without a tree of limits that the machine may not offer.
+        "failCgroupV1": false,
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": false,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": false,
+        "oomScoreAdj": 0,
+        "makeIPTablesUtilChains": false,
+        "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        "staticPodPath": "/etc/kubernetes/manifests",
+        "resolvConf": "",
+        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
+        "authorization": {"mode": "AlwaysAllow"},
+        // Tests wait for what these report.
+        "nodeStatusUpdateFrequency": "2s",
+        "syncFrequency": "5s",
+        "fileCheckFrequency": "1s",
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": {"memory.available": "1Mi"},
+    });
+    serde_yaml_ng::to_string(&config).context("writing the kubelet's configuration")
+}
