@@ -13,7 +13,7 @@ help: ## this list
 
 demo: ## the main job on a real cluster; KEEP=1 leaves it up
 	@$(SETUP)/setup.sh demo
-	@CAUSEWAY_KEEP=$(KEEP) $(RUN) causeway-demo
+	@$(if $(KEEP),CAUSEWAY_KEEP=$(KEEP)) $(RUN) causeway-demo
 
 demo-down: ## ends what KEEP=1 left up
 	@$(RUN) causeway-demo -- down

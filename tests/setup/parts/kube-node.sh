@@ -2,7 +2,7 @@
 # What nodes with pods add: scheduler and kubelet.
 
 part_needs="go"
-part_disk_mb=3000
+part_disk_mb=1500
 
 programs=(kube-scheduler kubelet)
 

@@ -2,7 +2,7 @@
 # The control plane: API server, controller manager, kubectl.
 
 part_needs="go"
-part_disk_mb=7000
+part_disk_mb=4000
 
 programs=(kube-apiserver kube-controller-manager kubectl)
 
