@@ -4,7 +4,12 @@
 part_packages="build-essential flex bison bc libelf-dev xz-utils"
 part_disk_mb=2500
 
-part_inputs() { say "$UML_SOURCE_PACKAGE $UML_EXPECT recipe 1" && cat "$SETUP_DIR/uml/kernel.options"; }
+# Comments and the order of the options make no other kernel.
+part_inputs() {
+    local kind
+    say "$UML_SOURCE_PACKAGE $UML_EXPECT recipe 1"
+    for kind in on optional off; do options "$kind" | sort -u | sed "s/^/$kind /"; done
+}
 part_present() { [[ -x $CACHE/uml/linux ]]; }
 
 # options on|off|optional: names of one kind out of kernel.options.
