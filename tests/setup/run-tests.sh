@@ -8,7 +8,7 @@ mkdir -p "$(dirname "$output")"
 
 cd "$here/../.." || exit 1
 # A level that cannot run here is a failure, not a skip.
-export CAUSEWAY_REQUIRE=${CAUSEWAY_REQUIRE-api,cluster,kernel}
+export CAUSEWAY_REQUIRE=${CAUSEWAY_REQUIRE-api,switch,cluster,kernel}
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$output"
 rc=${PIPESTATUS[0]}
 echo
