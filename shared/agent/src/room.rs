@@ -1,0 +1,287 @@
+//! One pass over one Uplink on this node: observe, decide, publish.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use causeway_api::condition;
+use causeway_api::uplink_state::{UplinkState, UplinkStateStatus};
+use causeway_net::facts::UplinkFacts;
+use causeway_net::lifecycle::{self, ForeignState, Next, World};
+use causeway_net::publish::{self, Failure, Findings, Target};
+use causeway_net::state_name::StateName;
+use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::watch::{Lookup, Snapshot};
+use causeway_runtime::writer::{Expected, WriteError, Writer};
+use jiff::Timestamp;
+use kube::Api;
+use std::time::Duration;
+use tracing::{debug, info, warn};
+
+use crate::half::{Ask, Half, NotObserved, RelyOn};
+use crate::look::Looker;
+use crate::stores::Stores;
+
+/// How long to leave alone a name that belongs to another pair. The object is not watched (it names another node), so
+/// nobody tells when it goes.
+const FOREIGN_PAUSE: Duration = Duration::from_mins(1);
+
+/// The room of one node's UplinkStates. The key is the Uplink's name.
+pub struct StateRoom<H> {
+    pub(crate) node: String,
+    pub(crate) half: H,
+    pub(crate) stores: Stores,
+    pub(crate) api: Api<UplinkState>,
+    pub(crate) writer: Writer,
+    pub(crate) looker: Looker,
+    pub(crate) written: Written,
+}
+
+/// Why a pass did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// An object exists that this version cannot read: nothing may be concluded from it.
+    #[error("{kind} {name} cannot be read: {cause}")]
+    Unreadable {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What the decoder says.
+        cause: String,
+    },
+    /// The state's name is taken by another pair.
+    #[error(transparent)]
+    Foreign(#[from] ForeignState),
+    /// Something that has to be seen could not be. What was published stays.
+    #[error("nothing is changed: {0}")]
+    NotObserved(NotObserved),
+    /// Writing failed.
+    #[error("failed to {verb} UplinkState {state}")]
+    Write {
+        /// What was tried.
+        verb: &'static str,
+        /// Name of the state.
+        state: StateName,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl Retryable for PassError {
+    fn retry(&self) -> Retry {
+        match self {
+            // The next version of the object, or the store that becomes complete, is an event.
+            Self::Unreadable { .. } | Self::NotObserved(_) => Retry::Never,
+            Self::Foreign(_) => Retry::After(FOREIGN_PAUSE),
+            Self::Write { source, .. } => source.retry(),
+        }
+    }
+}
+
+impl<H: Half> Room for StateRoom<H> {
+    const NAME: &'static str = "uplink-discovery";
+    type Key = String;
+    type Error = PassError;
+
+    async fn reconcile(&self, key: &String) -> Result<Requeue, PassError> {
+        let name = StateName::of(key, &self.node);
+        let (uplinks, nodes, states) =
+            (self.stores.uplinks.snapshot(), self.stores.node.snapshot(), self.stores.states.snapshot());
+        let state = self.written.newest(name.as_str(), readable("UplinkState", &states, name.as_str())?);
+        let world = World {
+            uplink_name: key,
+            node_name: &self.node,
+            uplink: readable("Uplink", &uplinks, key)?.map(AsRef::as_ref),
+            node: readable("Node", &nodes, &self.node)?.map(AsRef::as_ref),
+            state: state.as_deref(),
+        };
+        match lifecycle::next(&world) {
+            Next::Nothing => {
+                self.looker.forget(key);
+                Ok(Requeue::Gone)
+            }
+            Next::ForeignState(foreign) => Err(foreign.into()),
+            Next::NodeMissing => {
+                warn!(node = self.node, uplink = key, "No Node of this agent's name; waiting for it");
+                Ok(Requeue::Done)
+            }
+            Next::Delete { uid } => {
+                self.looker.forget(key);
+                self.delete(&name, uid).await?;
+                Ok(Requeue::Gone)
+            }
+            Next::Discover { uplink, node, config } => {
+                let interface = &config.host_interface_name;
+                let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
+                self.looker.begin(key, interface);
+                let (findings, missed) = match self.half.discover(&Ask { node, interface, status: &current })
+                {
+                    Ok(found) => {
+                        self.looker.set(key, found.relied_on);
+                        (found.findings, None)
+                    }
+                    Err(missed) if self.says_something(&current) => {
+                        return Err(PassError::NotObserved(missed));
+                    }
+                    Err(missed) => {
+                        let failure = Failure::new(missed.reason, missed.message.clone());
+                        (Findings::failed(failure), Some(missed))
+                    }
+                };
+                self.publish(&name, uplink, Some(interface), state.as_deref(), findings).await?;
+                missed.map_or(Ok(Requeue::Done), |missed| Err(PassError::NotObserved(missed)))
+            }
+            Next::Refuse { uplink, failure } => {
+                self.looker.set(key, RelyOn { complete: true, ..RelyOn::default() });
+                self.publish(&name, uplink, None, state.as_deref(), Findings::failed(failure)).await?;
+                Ok(Requeue::Done)
+            }
+        }
+    }
+}
+
+fn readable<'s, T>(
+    kind: &'static str,
+    snapshot: &'s Snapshot<String, T>,
+    name: &str,
+) -> Result<Option<&'s Arc<T>>, PassError> {
+    match snapshot.lookup(name) {
+        Lookup::Present(object) => Ok(Some(object)),
+        Lookup::Absent => Ok(None),
+        Lookup::Unreadable(cause) => {
+            Err(PassError::Unreadable { kind, name: name.to_owned(), cause: cause.to_owned() })
+        }
+    }
+}
+
+impl<H: Half> StateRoom<H> {
+    /// Whether this side has said anything about the state, so that silence is not the better message.
+    fn says_something(&self, current: &UplinkStateStatus) -> bool {
+        condition::find(&current.conditions, self.half.role().discovery_condition().as_str()).is_some()
+    }
+
+    async fn publish(
+        &self,
+        name: &StateName,
+        uplink: &UplinkFacts,
+        interface: Option<&str>,
+        state: Option<&UplinkState>,
+        findings: Findings,
+    ) -> Result<(), PassError> {
+        let current = state.map(UplinkState::status_or_default).unwrap_or_default();
+        let half = publish::Half::new(self.half.role(), interface, &current, findings);
+        if state.is_some_and(|state| is_owned(state, uplink)) && half.is_met_by(&current) {
+            debug!(uplink = uplink.name, node = self.node, "State is as it should be");
+            return Ok(());
+        }
+        let state_uid = state.and_then(|state| state.metadata.uid.as_deref());
+        let target = Target { uplink: &uplink.name, uplink_uid: &uplink.uid, node: &self.node, state_uid };
+        let body = publish::apply_body(target, &half.status(&current, Timestamp::now()));
+        match self.writer.apply(&self.api, name.as_str(), &body).await {
+            Ok(written) => {
+                let condition = half.condition();
+                info!(
+                    uplink = uplink.name,
+                    node = self.node,
+                    condition = condition.type_,
+                    status = condition.status.as_str(),
+                    reason = condition.reason,
+                    message = condition.message,
+                    created = state.is_none(),
+                    "State published"
+                );
+                self.written.remember(name.as_str(), written);
+                Ok(())
+            }
+            Err(source) => {
+                self.written.forget(name.as_str());
+                if let Some(foreign) = self.foreign(name, uplink, &source).await {
+                    return Err(foreign.into());
+                }
+                Err(PassError::Write { verb: "publish", state: name.clone(), source })
+            }
+        }
+    }
+
+    /// A refused write may mean that the name belongs to another pair, whose object this node's watch does not show.
+    async fn foreign(
+        &self,
+        name: &StateName,
+        uplink: &UplinkFacts,
+        error: &WriteError,
+    ) -> Option<ForeignState> {
+        if !matches!(error, WriteError::Invalid(_)) {
+            return None;
+        }
+        let found = self.api.get_opt(name.as_str()).await.ok().flatten()?;
+        let world = World {
+            uplink_name: &uplink.name,
+            node_name: &self.node,
+            uplink: Some(uplink),
+            node: None,
+            state: Some(&found),
+        };
+        match lifecycle::next(&world) {
+            Next::ForeignState(foreign) => Some(foreign),
+            _ => None,
+        }
+    }
+
+    async fn delete(&self, name: &StateName, uid: String) -> Result<(), PassError> {
+        self.written.forget(name.as_str());
+        let expected = Expected { uid: Some(uid), ..Expected::default() };
+        match self.writer.delete(&self.api, name.as_str(), expected).await {
+            Ok(()) => {
+                info!(state = %name, node = self.node, "State deleted");
+                Ok(())
+            }
+            Err(source) => Err(PassError::Write { verb: "delete", state: name.clone(), source }),
+        }
+    }
+}
+
+/// Whether the state names this Uplink as its owner.
+fn is_owned(state: &UplinkState, uplink: &UplinkFacts) -> bool {
+    state.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uplink.uid)
+}
+
+/// Objects that this process wrote and that the watch has not shown yet.
+///
+/// A pass that comes before the watch would plan from the object as it was before the write, and write again, with
+/// another transition time.
+#[derive(Clone, Default)]
+pub(crate) struct Written(Arc<Mutex<HashMap<String, Arc<UplinkState>>>>);
+
+impl Written {
+    fn remember(&self, name: &str, state: UplinkState) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), Arc::new(state));
+    }
+
+    /// The object is gone, or is not what was written.
+    pub(crate) fn forget(&self, name: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+
+    /// The newer of what the watch shows and what was written.
+    fn newest(&self, name: &str, watched: Option<&Arc<UplinkState>>) -> Option<Arc<UplinkState>> {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(ours) = written.get(name) else { return watched.cloned() };
+        match watched {
+            Some(watched) if version(watched) >= version(ours) => {
+                let watched = Arc::clone(watched);
+                written.remove(name);
+                Some(watched)
+            }
+            Some(_) | None => Some(Arc::clone(ours)),
+        }
+    }
+}
+
+/// Resource versions of one kind are numbers that grow (kubernetes.io, API concepts, "Resource versions").
+fn version(state: &UplinkState) -> Option<u64> {
+    state.metadata.resource_version.as_deref()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;
