@@ -5,6 +5,14 @@
 #![forbid(unsafe_code)]
 
 pub mod backoff;
+pub mod client;
 pub mod engine;
+#[cfg(test)]
+mod fake_api;
+pub mod health;
+pub mod settings;
+pub mod shutdown;
+pub mod start;
 pub mod telemetry;
 pub mod watch;
+pub mod writer;

@@ -49,7 +49,8 @@ struct State<K> {
     depth: Gauge,
 }
 
-/// What is known of one key. Invariants: `Ready` has no timer; a timer is in `State::timers` exactly once.
+/// What is known of one key. Invariants: `Ready` has no timer; the timer of an `Idle` key is in `State::timers`, that
+/// of a `Running` one is not: it begins to count when the pass ends.
 #[derive(Debug, Default)]
 struct Entry {
     phase: Phase,
@@ -203,10 +204,14 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         if entry.phase == Phase::Ready || entry.timer.is_some_and(|timer| timer <= due) {
             return;
         }
-        if let Some(later) = entry.timer.replace(due) {
-            self.timers.remove(&(later, key.clone()));
+        let waits = entry.phase == Phase::Idle;
+        let replaced = entry.timer.replace(due);
+        if waits {
+            if let Some(later) = replaced {
+                self.timers.remove(&(later, key.clone()));
+            }
+            self.timers.insert((due, key));
         }
-        self.timers.insert((due, key));
     }
 
     fn make_ready(&mut self, key: K) {
@@ -222,12 +227,8 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
     fn take(&mut self, now: Instant) -> Option<K> {
         while self.timers.first().is_some_and(|(due, _)| *due <= now) {
             let Some((_, key)) = self.timers.pop_first() else { break };
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
-            entry.timer = None;
-            match &mut entry.phase {
-                Phase::Running { again } => *again = true,
-                Phase::Idle | Phase::Ready => self.make_ready(key),
-            }
+            self.entries.entry(key.clone()).or_default().timer = None;
+            self.make_ready(key);
         }
         let key = self.ready.pop_front()?;
         self.measure();
@@ -252,8 +253,9 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
             Verdict::After(delay) | Verdict::Deferred(delay) => Some(delay),
             Verdict::Failed => Some(pacing.backoff.delay(failures, roll)),
         };
-        if let Some(delay) = wish {
-            self.remind(key.clone(), now + delay);
+        let reminder = entry.timer.take();
+        for due in reminder.into_iter().chain(wish.map(|delay| now + delay)) {
+            self.remind(key.clone(), due);
         }
         if again {
             self.event(key.clone(), now, pacing.min_interval);

@@ -1,0 +1,268 @@
+//! Writes to the API server: server-side apply, create and delete, each with a deadline.
+//!
+//! In: partial objects and preconditions. Out: the server's object, or a [`WriteError`] whose class says what to
+//! do. Never does: decide whether a write is needed, read, or retry (the engine does).
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::time::Duration;
+
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
+use kube::{Api, Resource};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::engine::{Retry, Retryable};
+
+/// How long one request may take unless a writer says otherwise.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What a throttling server that names no time means.
+const THROTTLE_PAUSE: Duration = Duration::from_secs(1);
+
+/// HTTP status of a resource of another version or state. Source: RFC 9110.
+const CONFLICT: u16 = 409;
+
+/// A field manager's hand. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    manager: &'static str,
+    deadline: Duration,
+    metrics: WriteMetrics,
+}
+
+/// Counts of writes by kind, verb and result.
+#[derive(Debug, Clone)]
+pub struct WriteMetrics {
+    writes: Family<[(&'static str, String); 3], Counter>,
+}
+
+/// Which object a delete means; what is `None` is not compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// `metadata.uid`.
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion`.
+    pub resource_version: Option<String>,
+}
+
+/// Why a write did not happen, or why it is unknown whether it did ([`WriteError::Transport`],
+/// [`WriteError::Deadline`]): every write can be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The API server could not be reached, or the connection broke.
+    #[error("the API server cannot be reached")]
+    Transport(#[source] Box<kube::Error>),
+    /// No answer in time.
+    #[error("the API server did not answer within {0:?}")]
+    Deadline(Duration),
+    /// The object changed meanwhile, or is not the expected one; the next pass sees the newer state.
+    #[error("conflict: {0}")]
+    Conflict(String),
+    /// Something of this name exists already.
+    #[error("already exists: {0}")]
+    Exists(String),
+    /// The object, or its kind, does not exist.
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// The credentials are not accepted or not allowed to do this.
+    #[error("not allowed: {0}")]
+    Forbidden(String),
+    /// The server refuses the content.
+    #[error("refused by the API server: {0}")]
+    Invalid(String),
+    /// The server asks to slow down.
+    #[error("the API server asks to wait {0:?}")]
+    Throttled(Duration),
+    /// The server failed.
+    #[error("the API server failed with {code}: {message}")]
+    Server {
+        /// HTTP status.
+        code: u16,
+        /// What it said.
+        message: String,
+    },
+    /// The object could not be put into a request, or the answer not be read: a bug here.
+    #[error("request or answer cannot be converted")]
+    Conversion(#[source] Box<kube::Error>),
+}
+
+impl Retryable for WriteError {
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Transport(_)
+            | Self::Deadline(_)
+            | Self::Conflict(_)
+            | Self::Exists(_)
+            | Self::NotFound(_)
+            | Self::Forbidden(_)
+            | Self::Server { .. }
+            | Self::Conversion(_) => Retry::Backoff,
+            Self::Invalid(_) => Retry::Never,
+            Self::Throttled(pause) => Retry::After(*pause),
+        }
+    }
+}
+
+impl WriteError {
+    /// The `result` label.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Transport(_) => "transport",
+            Self::Deadline(_) => "deadline",
+            Self::Conflict(_) => "conflict",
+            Self::Exists(_) => "exists",
+            Self::NotFound(_) => "not_found",
+            Self::Forbidden(_) => "forbidden",
+            Self::Invalid(_) => "invalid",
+            Self::Throttled(_) => "throttled",
+            Self::Server { .. } => "server",
+            Self::Conversion(_) => "conversion",
+        }
+    }
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::from(*status),
+            error
+            @ (kube::Error::SerdeError(_) | kube::Error::BuildRequest(_) | kube::Error::FromUtf8(_)) => {
+                Self::Conversion(Box::new(error))
+            }
+            error => Self::Transport(Box::new(error)),
+        }
+    }
+}
+
+impl From<Status> for WriteError {
+    fn from(status: Status) -> Self {
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        match status.code {
+            400 | 406 | 415 | 422 => Self::Invalid(status.message),
+            401 | 403 => Self::Forbidden(status.message),
+            404 | 410 => Self::NotFound(status.message),
+            CONFLICT if status.reason == "AlreadyExists" => Self::Exists(status.message),
+            CONFLICT => Self::Conflict(status.message),
+            429 if seconds == 0 => Self::Throttled(THROTTLE_PAUSE),
+            429 => Self::Throttled(Duration::from_secs(u64::from(seconds))),
+            code => Self::Server { code, message: status.message },
+        }
+    }
+}
+
+impl WriteMetrics {
+    /// Adds the counts of writes to `registry`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self { writes: Family::default() };
+        registry.register("api_writes", "Requests that change the API server", metrics.writes.clone());
+        metrics
+    }
+}
+
+/// Bounds of written types, written once.
+pub trait Writable: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+
+impl<K> Writable for K where K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+
+impl Writer {
+    /// A writer that owns the fields it applies as `manager`.
+    #[must_use]
+    pub fn new(manager: &'static str, metrics: WriteMetrics) -> Self {
+        Self { manager, deadline: DEADLINE, metrics }
+    }
+
+    /// The same with another deadline per request.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Makes `partial` (apiVersion, kind, metadata.name and the fields of this manager) what this manager owns of
+    /// the object `name`, created if it does not exist. Fields it owned before and leaves out are removed; a field
+    /// of another manager is taken over.
+    ///
+    /// # Cancellation
+    /// The write may have happened; repeating it is harmless.
+    pub async fn apply<K: Writable>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        partial: &(impl Serialize + Debug),
+    ) -> Result<K, WriteError> {
+        let params = PatchParams::apply(self.manager).force();
+        self.write::<K, K>("apply", api.patch(name, &params, &Patch::Apply(partial))).await
+    }
+
+    /// [`Writer::apply`] on the status subresource, for kinds that have one.
+    pub async fn apply_status<K: Writable>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        partial: &(impl Serialize + Debug),
+    ) -> Result<K, WriteError> {
+        let params = PatchParams::apply(self.manager).force();
+        self.write::<K, K>("apply_status", api.patch_status(name, &params, &Patch::Apply(partial))).await
+    }
+
+    /// Changes `name` by a JSON merge patch: for fields without owner semantics, such as one annotation or the
+    /// finalizer list (put `metadata.resourceVersion` into `patch` where the old value matters).
+    pub async fn merge<K: Writable>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        patch: &(impl Serialize + Debug),
+    ) -> Result<K, WriteError> {
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        self.write::<K, K>("merge", api.patch(name, &params, &Patch::Merge(patch))).await
+    }
+
+    /// Creates `object`; [`WriteError::Exists`] if there is one of its name.
+    pub async fn create<K: Writable + Serialize>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+        self.write::<K, K>("create", api.create(&params, object)).await
+    }
+
+    /// Deletes `name` if it is the `expected` object, else [`WriteError::Conflict`]; that it is gone already is
+    /// success.
+    pub async fn delete<K: Writable>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        expected: Expected,
+    ) -> Result<(), WriteError> {
+        let Expected { uid, resource_version } = expected;
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid, resource_version }),
+            ..DeleteParams::default()
+        };
+        match self.write::<K, _>("delete", api.delete(name, &params)).await {
+            Ok(_) | Err(WriteError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write<K: Writable, T>(
+        &self,
+        verb: &'static str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let result = match timeout(self.deadline, request).await {
+            Ok(result) => result.map_err(WriteError::from),
+            Err(_elapsed) => Err(WriteError::Deadline(self.deadline)),
+        };
+        let label = result.as_ref().map_or_else(WriteError::label, |_| "ok");
+        let labels =
+            [("kind", K::kind(&()).into_owned()), ("verb", verb.to_owned()), ("result", label.to_owned())];
+        self.metrics.writes.get_or_create(&labels).inc();
+        result
+    }
+}
