@@ -24,7 +24,7 @@ async fn two_nodes(rig: Arc<Rig>) -> anyhow::Result<()> {
         rig.node("kube-b").kubelet().label("side", "right").start(),
     )?;
     let (server, client) = futures::try_join!(run_pod(&rig, "left"), run_pod(&rig, "right"))?;
-    let [server_address, client_address] = [&server, &client].map(|pod| pod_address(pod));
+    let [server_address, client_address] = [&server, &client].map(pod_address);
     ensure!(server_address != client_address, "both pods have {server_address:?}");
     let address = server_address.context("the address of a pod")?;
     rig.kubectl(["exec", "right", "--", "ping", "-c1", "-W5", &address]).await?;
@@ -55,7 +55,7 @@ async fn run_pod(rig: &Rig, side: &str) -> anyhow::Result<Pod> {
         pod.and_then(|pod| pod.status.as_ref())
             .is_some_and(|status| status.phase.as_deref() == Some("Running"))
     };
-    let found = wait_object(pods.clone(), side, "phase Running", Duration::from_secs(60), running).await;
+    let found = wait_object(pods.clone(), side, "phase Running", Duration::from_mins(1), running).await;
     found.with_context(|| rig.log_tails())?.context("the pod")
 }
 

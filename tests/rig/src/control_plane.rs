@@ -22,9 +22,9 @@ const SERVICE_RANGE: &str = "10.96.0.0/16,fd00:10:96::/112";
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     pub(crate) api: Process,
-    _etcd: Process,
-    _controller_manager: Option<Process>,
-    _scheduler: Option<Process>,
+    pub(crate) etcd: Process,
+    pub(crate) controller_manager: Option<Process>,
+    pub(crate) scheduler: Option<Process>,
     pki: Pki,
 }
 
@@ -37,18 +37,18 @@ impl ControlPlane {
         std::fs::write(&tokens, format!("{ADMIN_TOKEN},admin,admin,system:masters\n")).context("tokens")?;
         let etcd = ground.outer.spawn(etcd(&ground.settings.rootfs(), &folder)).await?;
         let api = ground.outer.spawn(api_server(ground, options, &pki, &tokens)).await?;
-        let mut this = Self { api, _etcd: etcd, _controller_manager: None, _scheduler: None, pki };
+        let mut this = Self { api, etcd, controller_manager: None, scheduler: None, pki };
         let kubeconfig = folder.join("kubeconfig");
         std::fs::write(&kubeconfig, this.admin_kubeconfig(&inside_url())?).context("kubeconfig")?;
         if options.controller_manager {
             let program = controller_manager(ground, &this.pki, &kubeconfig);
-            this._controller_manager = Some(ground.outer.spawn(program).await?);
+            this.controller_manager = Some(ground.outer.spawn(program).await?);
         }
         if options.scheduler {
             let program = Program::new(ground.settings.kube().join("kube-scheduler"))
                 .arg(flag("--kubeconfig", &kubeconfig))
                 .args(["--leader-elect=false", "--bind-address=127.0.0.1"]);
-            this._scheduler = Some(ground.outer.spawn(program).await?);
+            this.scheduler = Some(ground.outer.spawn(program).await?);
         }
         Ok(this)
     }

@@ -32,7 +32,7 @@ pub const FABRIC_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub const FABRIC_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xe2e, 0, 0, 0, 0, 1);
 
 /// `$1` is the cgroup to live in. The rest makes the bridges, says so, and waits for its input to close.
-const OUTER: &str = r#"
+const OUTER: &str = r"
 set -e
 ip -batch - <<'LINKS'
 link set lo up
@@ -49,7 +49,7 @@ echo 1 > /proc/sys/net/ipv4/ip_forward
 echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
 echo up
 read -r _
-"#;
+";
 
 /// Enters the cgroup `$0`, then becomes the rest.
 const ENTER_CGROUP: &str = r#"echo 0 > "$0/cgroup.procs" && exec "$@""#;

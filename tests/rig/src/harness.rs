@@ -1,8 +1,9 @@
 //! A test harness for tests that need real parts: levels, requirements, async tests, a rig shared by the tests of one
 //! binary, and counts per level.
 
+use std::fmt::Write as _;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,7 @@ use crate::rig::{Rig, RigOptions};
 use crate::settings::Settings;
 
 /// A test that takes longer is stuck.
-const TEST_DEADLINE: Duration = Duration::from_secs(180);
+const TEST_DEADLINE: Duration = Duration::from_mins(3);
 
 type Body = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = anyhow::Result<()>>>> + Send>;
 
@@ -190,7 +191,7 @@ impl Tally {
             let [passed, failed, ignored] = [&counts.passed, &counts.failed, &counts.ignored]
                 .map(|counter| counter.load(Ordering::Relaxed));
             if passed + failed + ignored > 0 {
-                text += &format!("level={level} passed={passed} failed={failed} ignored={ignored}\n");
+                writeln!(text, "level={level} passed={passed} failed={failed} ignored={ignored}").ok();
             }
         }
         print!("{text}");

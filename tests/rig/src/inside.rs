@@ -17,7 +17,7 @@ use crate::ns::Namespaces;
 use crate::process::{Process, Program};
 
 /// How long a command that is waited for may take.
-const EXEC_DEADLINE: Duration = Duration::from_secs(60);
+const EXEC_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Moves itself into the cgroup `$0`, then becomes the program: what the program starts is born in that cgroup.
 const INTO_CGROUP: &str = r#"mkdir -p "$0" && echo 0 > "$0/cgroup.procs" && exec "$@""#;

@@ -5,6 +5,9 @@
 //! its owner, however that dies; what is left in the file system is removed by the next start.
 #![forbid(unsafe_code)]
 
+mod access;
+mod apply;
+mod card;
 mod cgroup;
 mod control_plane;
 mod folder;
@@ -24,8 +27,11 @@ mod process;
 mod require;
 mod rig;
 mod settings;
+mod uml;
 mod wait;
 
+pub use access::Side;
+pub use card::{CardSide, DpuPair, DpuPairBuilder, simulated_mac};
 pub use folder::{Living, living, sweep};
 pub use ground::{API_V4, API_V6, FABRIC_V4, FABRIC_V6};
 pub use harness::{SharedRig, Suite};
@@ -37,4 +43,5 @@ pub use process::{Process, Program};
 pub use require::{Level, Missing, UnknownLevel, require};
 pub use rig::{Rig, RigOptions};
 pub use settings::{Settings, built_programs};
+pub use uml::{UML_OUT, UML_WORK, Uml, UmlBuilder, UmlOutput};
 pub use wait::wait_for;

@@ -25,6 +25,7 @@ use crate::ovs::Ovs;
 use crate::process::{Process, Program, lock};
 use crate::rig::Shared;
 
+pub(crate) use object::MANAGER;
 pub use object::UplinkAnnotations;
 
 /// Where the programs that cargo built are inside a node.
@@ -51,12 +52,13 @@ pub struct NodeBuilder {
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     registration: Registration,
+    shown: Vec<(PathBuf, PathBuf)>,
 }
 
 impl NodeBuilder {
     pub(crate) fn new(shared: Arc<Shared>, name: String) -> Self {
         let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
-        Self { shared, name, labels, annotations, registration: Registration::Rig }
+        Self { shared, name, labels, annotations, registration: Registration::Rig, shown: Vec::new() }
     }
 
     /// A label of the Node object.
@@ -101,6 +103,13 @@ impl NodeBuilder {
         self
     }
 
+    /// A folder of the machine that the node sees at path `to`, read-only.
+    #[must_use]
+    pub fn show(mut self, folder: impl Into<PathBuf>, to: impl Into<PathBuf>) -> Self {
+        self.shown.push((folder.into(), to.into()));
+        self
+    }
+
     /// Starts it; with a kubelet, waits until the node is Ready.
     ///
     /// # Errors
@@ -108,7 +117,7 @@ impl NodeBuilder {
     pub async fn start(self) -> anyhow::Result<Node> {
         let name = self.name.clone();
         let what = || format!("starting node {name}");
-        let mut node = Node::bring_up(self.shared, self.name).await.with_context(what)?;
+        let mut node = Node::bring_up(self.shared, self.name, self.shown).await.with_context(what)?;
         match self.registration {
             Registration::Nobody => {}
             Registration::Rig => node.register(self.labels, self.annotations).await.with_context(what)?,
@@ -135,7 +144,11 @@ pub struct Node {
 }
 
 impl Node {
-    async fn bring_up(shared: Arc<Shared>, name: String) -> anyhow::Result<Self> {
+    async fn bring_up(
+        shared: Arc<Shared>,
+        name: String,
+        shown: Vec<(PathBuf, PathBuf)>,
+    ) -> anyhow::Result<Self> {
         let number = shared.next_number();
         // The last byte of its addresses: 10 + number.
         ensure!(number <= 240, "a rig has room for 240 nodes");
@@ -145,7 +158,7 @@ impl Node {
         let log_dir = folder.join("log");
         std::fs::create_dir_all(&log_dir).with_context(|| format!("making {}", log_dir.display()))?;
         let cgroup = ground.cgroup.child(&format!("node-{name}"))?;
-        let root = Root::new(&ground.settings, &folder, &cgroup, &name)?;
+        let root = Root::new(&ground.settings, &folder, &cgroup, &name)?.show(shown);
         let log = log_dir.join("init.log");
         ground.logs.add(format!("{name}: init"), log.clone());
         let outer = Arc::clone(&ground.namespaces);

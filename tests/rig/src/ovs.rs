@@ -1,6 +1,7 @@
 //! Open vSwitch in a node, with the userspace datapath.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -178,7 +179,7 @@ impl BridgeBuilder<'_> {
         let mut links = format!("link set {name} up\n");
         for address in &self.addresses {
             let family = if address.contains(':') { " nodad" } else { "" };
-            links.push_str(&format!("addr add {address} dev {name}{family}\n"));
+            writeln!(links, "addr add {address} dev {name}{family}").ok();
         }
         self.node.ip_batch(&links).await
     }

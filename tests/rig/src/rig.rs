@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use crate::control_plane::{API_PORT, ControlPlane, inside_url};
+use crate::control_plane::{API_PORT, ControlPlane};
 use crate::forward::Forward;
 use crate::ground::{API_V4, Ground};
 use crate::node::NodeBuilder;
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::wait::wait_for;
 
 /// How long the API server may take to be ready on a busy machine.
-const API_DEADLINE: Duration = Duration::from_secs(60);
+const API_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Which parts of a control plane a rig has, beside etcd and the API server.
 #[derive(Debug, Clone)]
@@ -143,14 +143,6 @@ impl Rig {
         format!("https://{}:{}", Ipv4Addr::LOCALHOST, self.shared.forward.port())
     }
 
-    /// Text of a kubeconfig for programs inside the rig that present `token`.
-    ///
-    /// # Errors
-    /// If the authority's certificate cannot be read.
-    pub fn inside_kubeconfig(&self, token: &str) -> anyhow::Result<String> {
-        self.shared.control.kubeconfig(&inside_url(), token)
-    }
-
     /// Runs kubectl with all rights and returns what it printed.
     ///
     /// # Errors
@@ -209,6 +201,24 @@ impl Rig {
     #[must_use]
     pub fn api_server(&self) -> &Process {
         &self.shared.control.api
+    }
+
+    /// etcd's process.
+    #[must_use]
+    pub fn etcd(&self) -> &Process {
+        &self.shared.control.etcd
+    }
+
+    /// The controller manager's process, if this rig has one.
+    #[must_use]
+    pub fn controller_manager(&self) -> Option<&Process> {
+        self.shared.control.controller_manager.as_ref()
+    }
+
+    /// The scheduler's process, if this rig has one.
+    #[must_use]
+    pub fn scheduler(&self) -> Option<&Process> {
+        self.shared.control.scheduler.as_ref()
     }
 
     /// The ends of all logs of this rig's parts.

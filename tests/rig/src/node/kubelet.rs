@@ -57,11 +57,19 @@ SystemdCgroup = false
 BinaryName = "/causeway/tools/runc-nores"
 "#;
 
+/// Loads the image archives. The kubelet's names are the long ones: a name without a registry means docker.io.
+const LOAD_IMAGES: &str = r#"
+set -euo pipefail
+for image in pause busybox; do
+    ctr -n k8s.io images import --local=true /causeway/images/$image.tar
+    ctr -n k8s.io images tag --force "rig/$image:1" "docker.io/rig/$image:1"
+done
+"#;
+
 /// A CNI plugin: a veth into the bridge `pods0` and the next addresses of the node. `/etc/cni/rig` sets `v4` and `v6`,
 /// the parts that all addresses of the node begin with.
 const PLUGIN: &str = r#"#!/bin/bash
 set -euo pipefail
-exec 2>>/var/log/rig-cni.log
 cat >/dev/null
 . /etc/cni/rig
 port=pod${CNI_CONTAINERID:0:11}
@@ -88,7 +96,6 @@ LINKS
     ip link add $port type veth peer name $CNI_IFNAME netns $CNI_NETNS
     ip link set $port master pods0 up
     nsenter --net=$CNI_NETNS ip -batch - <<LINKS
-link set lo up
 addr add $v4.$number/24 dev $CNI_IFNAME
 addr add $v6::$hex/64 dev $CNI_IFNAME nodad
 link set $CNI_IFNAME up
@@ -101,6 +108,19 @@ LINKS
     ;;
 DEL)
     ip link del $port || true
+    ;;
+esac
+"#;
+
+/// containerd asks for this plugin by name before it asks for the network.
+const LOOPBACK: &str = r#"#!/bin/bash
+set -euo pipefail
+cat >/dev/null
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion":"1.0.0","supportedVersions":["0.4.0","1.0.0"]}' ;;
+ADD)
+    nsenter --net=$CNI_NETNS ip link set lo up
+    echo '{"cniVersion":"1.0.0","ips":[{"address":"127.0.0.1/8"}]}'
     ;;
 esac
 "#;
@@ -119,17 +139,7 @@ impl Node {
         let containerd = self.spawn(containerd).await?;
         wait_socket(&self.path(CONTAINERD_SOCKET), &containerd).await?;
         self.services.push(containerd);
-        let import = |image: &str| {
-            let archive = format!("/causeway/images/{image}.tar");
-            self.exec([
-                "ctr".to_owned(),
-                "-n=k8s.io".into(),
-                "images".into(),
-                "import".into(),
-                "--local=true".into(),
-                archive,
-            ])
-        };
+        let images = self.exec(["bash", "-c", LOAD_IMAGES]);
         let kubelet = Program::new("/causeway/kube/kubelet")
             .args(["--config", "/etc/kubernetes/kubelet.yaml", "--kubeconfig", KUBECONFIG])
             .args(["--hostname-override", self.name()])
@@ -137,8 +147,8 @@ impl Node {
             .arg("--v=2")
             .in_cgroup("kubelet.slice/kubelet.service");
         let kubelet = async { self.spawn(kubelet).await };
-        let (pause, busybox, kubelet) = futures::join!(import("pause"), import("busybox"), kubelet);
-        pause.and(busybox).context("loading the images")?;
+        let (images, kubelet) = futures::join!(images, kubelet);
+        images.context("loading the images")?;
         self.services.push(kubelet?);
         self.wait_ready().await
     }
@@ -161,9 +171,13 @@ impl Node {
         self.write("/etc/cni/rig", format!("v4=10.244.{number}\nv6=fd00:10:244:{number:x}\n"))?;
         let list = json!({"cniVersion": "1.0.0", "name": "rig", "plugins": [{"type": "rig"}]});
         self.write("/etc/cni/net.d/90-rig.conflist", list.to_string())?;
-        self.write("/opt/cni/bin/rig", PLUGIN)?;
-        std::fs::set_permissions(self.path("/opt/cni/bin/rig"), PermissionsExt::from_mode(0o755))
-            .context("making the CNI plugin executable")
+        for (name, plugin) in [("rig", PLUGIN), ("loopback", LOOPBACK)] {
+            let path = format!("/opt/cni/bin/{name}");
+            self.write(&path, plugin)?;
+            std::fs::set_permissions(self.path(&path), PermissionsExt::from_mode(0o755))
+                .context("making a CNI plugin executable")?;
+        }
+        Ok(())
     }
 
     /// Pods of other nodes are reached by way of the rig's bridge, which is every node's default route.

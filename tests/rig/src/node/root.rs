@@ -77,12 +77,12 @@ pub(super) struct Root {
     cgroup: PathBuf,
     hostname: String,
     /// Folders of the machine shown inside: from, to, whether the node may write.
-    shown: Vec<(PathBuf, &'static str, bool)>,
+    shown: Vec<(PathBuf, PathBuf, bool)>,
 }
 
 impl Root {
     pub(super) fn new(settings: &Settings, folder: &Path, cgroup: &Path, name: &str) -> anyhow::Result<Self> {
-        let mut shown = vec![(built_programs()?, "causeway/bin", false)];
+        let mut shown = vec![(built_programs()?, "causeway/bin".into(), false)];
         for (from, to) in [
             (settings.kube(), "causeway/kube"),
             (settings.tools(), "causeway/tools"),
@@ -90,14 +90,21 @@ impl Root {
             (settings.uml().parent().unwrap_or(&settings.cache).to_owned(), "causeway/uml"),
         ] {
             if from.exists() {
-                shown.push((from, to, false));
+                shown.push((from, to.into(), false));
             }
         }
         // Real folders below the overlay: containers unpack into overlays of their own, which cannot lie on one.
-        shown.push((folder.join("containerd"), "var/lib/containerd", true));
-        shown.push((folder.join("kubelet"), "var/lib/kubelet", true));
+        shown.push((folder.join("containerd"), "var/lib/containerd".into(), true));
+        shown.push((folder.join("kubelet"), "var/lib/kubelet".into(), true));
         let (folder, cgroup, hostname) = (folder.to_owned(), cgroup.to_owned(), name.to_owned());
         Ok(Self { tree: settings.rootfs(), folder, cgroup, hostname, shown })
+    }
+
+    /// More folders, read-only.
+    pub(super) fn show(mut self, folders: Vec<(PathBuf, PathBuf)>) -> Self {
+        let inside = |path: PathBuf| path.strip_prefix("/").map(Path::to_owned).unwrap_or(path);
+        self.shown.extend(folders.into_iter().map(|(from, to)| (from, inside(to), false)));
+        self
     }
 
     /// Makes the namespaces and starts process 1. Blocks.
