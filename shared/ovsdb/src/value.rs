@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -378,13 +378,28 @@ pub struct ValueError {
     pub found: String,
 }
 
-/// The first characters of some JSON, for error texts.
+/// The first characters of some JSON, for error texts. Costs no more than that, however large the JSON is.
 pub(crate) fn shorten(value: &Value) -> String {
-    const LIMIT: usize = 120;
-    let text = value.to_string();
-    match text.char_indices().nth(LIMIT) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
+    let mut short = Short { text: String::new(), room: 120 };
+    match write!(short, "{value}") {
+        Ok(()) => short.text,
+        Err(fmt::Error) => short.text + "…",
+    }
+}
+
+/// Takes characters until it is full, and then fails, which ends the formatting.
+struct Short {
+    text: String,
+    room: usize,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            self.room = self.room.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(character);
+        }
+        Ok(())
     }
 }
 

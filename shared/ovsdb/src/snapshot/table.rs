@@ -69,6 +69,12 @@ impl<T: Row> TypedTable<T> {
         self.columns().any(|(column, known)| column.name == name && known.is_some())
     }
 
+    /// The value of a column nobody has written; `None` if the server does not have the column.
+    pub(crate) fn default_datum(&self, name: &str) -> Option<Datum> {
+        let (_, known) = self.columns().find(|(column, _)| column.name == name)?;
+        known.map(ColumnSchema::default_datum)
+    }
+
     fn columns(&self) -> impl Iterator<Item = (&'static ColumnSpec, Option<&ColumnSchema>)> {
         T::columns().iter().zip(self.layout.columns.iter().map(Option::as_ref))
     }

@@ -1,0 +1,126 @@
+//! The rows that one owner wants.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::claim::Claim;
+use super::row::{Entry, Wanted};
+use super::{DiffError, Steps};
+use crate::row::{ColumnRef, Row};
+use crate::snapshot::Snapshot;
+use crate::transaction::{Condition, Function, Operation};
+
+/// References to desired rows are UUIDs above this value. Row identities are random UUIDs of version 4 (RFC 7047
+/// section 3.1 via RFC 4122), whose version digit differs.
+const REFERENCE_BASE: u128 = 0xffff_ffff_ffff_ffff << 64;
+
+fn reference(position: usize) -> Uuid {
+    Uuid::from_u128(REFERENCE_BASE | position as u128)
+}
+
+pub(super) fn is_reference(uuid: Uuid) -> bool {
+    uuid.as_u128() & REFERENCE_BASE == REFERENCE_BASE
+}
+
+/// The name under which a transaction inserts the row of a reference.
+pub(crate) fn reference_name(uuid: Uuid) -> Option<String> {
+    is_reference(uuid).then(|| format!("row{}", uuid.as_u128() & !REFERENCE_BASE))
+}
+
+/// Rows that shall exist, and ownership of those that shall not.
+#[derive(Default)]
+pub struct Desired {
+    entries: Vec<Box<dyn Entry>>,
+    sweeps: Vec<Box<dyn AnySweep>>,
+}
+
+impl Desired {
+    /// Wants a row. The result stands for the row in other desired rows, whether it exists already or not.
+    pub fn row<T: Row>(&mut self, claim: &Arc<Claim<T>>, row: T) -> Uuid {
+        let reference = reference(self.entries.len());
+        self.entries.push(Box::new(Wanted { reference, row, claim: claim.clone() }));
+        reference
+    }
+
+    /// Deletes every row that `owned` calls ours and that is not wanted here. `owned` reads ownership from the column
+    /// `mark`; the deletion is refused if that column changes meanwhile.
+    ///
+    /// The server refuses to delete a row that other rows refer to strongly: claim the referring columns too.
+    pub fn sweep<T: Row, C>(
+        &mut self,
+        mark: ColumnRef<T, C>,
+        owned: impl Fn(&T) -> bool + Send + Sync + 'static,
+    ) {
+        self.sweeps.push(Box::new(Sweep { mark: mark.name(), owned: Box::new(owned) }));
+    }
+
+    pub(super) fn entries(&self) -> &[Box<dyn Entry>] {
+        &self.entries
+    }
+
+    pub(super) fn sweeps(&self) -> &[Box<dyn AnySweep>] {
+        &self.sweeps
+    }
+
+    /// Whether a sweep calls the row ours.
+    pub(super) fn owns<T: Row>(&self, row: &T) -> bool {
+        self.sweeps
+            .iter()
+            .filter_map(|sweep| sweep.as_any().downcast_ref::<Sweep<T>>())
+            .any(|sweep| (sweep.owned)(row))
+    }
+}
+
+/// Decides whether a row is ours.
+type Owned<T> = Box<dyn Fn(&T) -> bool + Send + Sync>;
+
+struct Sweep<T: Row> {
+    mark: &'static str,
+    owned: Owned<T>,
+}
+
+pub(super) trait AnySweep: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// Plans the deletion of owned rows that are not `kept`, and adds them to `deleted`.
+    fn delete(
+        &self,
+        have: &Snapshot,
+        kept: &BTreeSet<Uuid>,
+        deleted: &mut BTreeSet<Uuid>,
+        steps: &mut Steps,
+    ) -> Result<(), DiffError>;
+}
+
+impl<T: Row> AnySweep for Sweep<T> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn delete(
+        &self,
+        have: &Snapshot,
+        kept: &BTreeSet<Uuid>,
+        deleted: &mut BTreeSet<Uuid>,
+        steps: &mut Steps,
+    ) -> Result<(), DiffError> {
+        let table = have.table::<T>().ok_or(DiffError::Undeclared { table: T::TABLE })?;
+        for (uuid, row) in table.rows() {
+            if kept.contains(&uuid) || !(self.owned)(row) || !deleted.insert(uuid) {
+                continue; // wanted, foreign, or already swept by another sweep
+            }
+            let mut conditions = vec![Condition::row(uuid)];
+            if let Some(mark) = row.datum(self.mark) {
+                conditions.push(Condition::new(self.mark, Function::Equal, mark));
+            }
+            steps.guards.push(super::row::guard::<T>(uuid, conditions));
+            steps.deletes.push(Operation::Delete {
+                table: T::TABLE.to_owned(),
+                conditions: vec![Condition::row(uuid)],
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! What a connection or store has done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$meta:meta])* $name:ident,)*) => {
+        /// Counts since the store or client was made.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub struct Statistics {
+            $($(#[$meta])* pub $name: u64,)*
+        }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)*
+        }
+
+        impl Counters {
+            pub(crate) fn read(&self) -> Statistics {
+                Statistics { $($name: self.$name.0.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Bytes received (inside TLS).
+    bytes_in,
+    /// Bytes sent (inside TLS).
+    bytes_out,
+    /// Connections that were established.
+    connections,
+    /// Times that the contents of all tables were read.
+    full_reads,
+    /// Reconnections that needed only what had changed meanwhile.
+    resumes,
+    /// Updates applied after the first contents.
+    updates,
+    /// Transactions sent.
+    transactions,
+    /// Echo requests of the server that were answered.
+    echoes_answered,
+    /// Inactivity probes sent.
+    probes,
+}
+
+/// One count. Only ever shown, never used to order anything: relaxed access is enough.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, amount: usize) {
+        self.0.fetch_add(amount as u64, Ordering::Relaxed);
+    }
+}

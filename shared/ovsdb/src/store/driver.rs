@@ -1,0 +1,348 @@
+//! The task behind a store: connect, check the schema, read everything or resume, follow, and again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use uuid::Uuid;
+
+use super::events::Batch;
+use super::status::{LostReason, Status};
+use super::{Shared, Snapshot};
+use crate::backoff::Backoff;
+use crate::change::RowChange;
+use crate::connection::{CallError, Connection, Incoming};
+use crate::options::Options;
+use crate::remote::Remotes;
+use crate::row::TableSpec;
+use crate::schema::{DatabaseSchema, TableLayout, check};
+use crate::transaction::TransactError;
+use crate::update::{self, Notation, UpdateError};
+use crate::value::{parse_uuid, shorten};
+
+/// Names our monitor on the connection, which has no other.
+const MONITOR_ID: &str = "store";
+
+/// A transaction on its way to the server.
+pub(super) struct Command {
+    pub(super) params: Value,
+    pub(super) reply: Reply,
+}
+
+/// The answer: the result, and the generation of the snapshot when it arrived.
+type Reply = oneshot::Sender<Result<(Value, u64), TransactError>>;
+
+/// What a store was declared to be.
+pub(super) struct Declaration {
+    pub(super) remotes: Remotes,
+    pub(super) database: String,
+    pub(super) specs: Vec<TableSpec>,
+    pub(super) options: Options,
+}
+
+/// Keeps a [`Store`](crate::Store) current; made together with it.
+#[must_use = "a store without its driver running never connects"]
+pub struct Driver {
+    declaration: Declaration,
+    shared: Arc<Shared>,
+    commands: mpsc::Receiver<Command>,
+    events: broadcast::Sender<Arc<Batch>>,
+    backoff: Backoff,
+    /// Connection attempts so far; picks the remote.
+    attempts: usize,
+    resume: Option<ResumePoint>,
+}
+
+/// From where the next connection may continue.
+struct ResumePoint {
+    transaction: Uuid,
+    /// The snapshot was read with this layout; another one needs other columns.
+    layouts: Vec<TableLayout>,
+}
+
+/// An accepted monitor request.
+struct Monitor {
+    notation: Notation,
+    /// The updates in the reply continue the snapshot instead of replacing it.
+    resumed: bool,
+    transaction: Option<Uuid>,
+    updates: Value,
+}
+
+impl Driver {
+    pub(super) fn new(
+        declaration: Declaration,
+        shared: Arc<Shared>,
+        commands: mpsc::Receiver<Command>,
+        events: broadcast::Sender<Arc<Batch>>,
+    ) -> Self {
+        let backoff = Backoff::new(declaration.options.backoff_min, declaration.options.backoff_max);
+        Self { declaration, shared, commands, events, backoff, attempts: 0, resume: None }
+    }
+
+    /// Works until `stop` is cancelled; failures only change the status.
+    ///
+    /// # Cancellation
+    /// Stopping drops the connection at once: the outcome of transactions that are under way is then unknown, as with
+    /// every lost connection.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let database = self.declaration.database.clone();
+        let work = async {
+            loop {
+                let why = Arc::new(self.session().await);
+                let status = Status::Lost { why: why.clone() };
+                let pause = self.backoff.next(fastrand::f64());
+                warn!(database = %database, error = %status, retry_in = ?pause, "OVSDB connection lost");
+                self.shared.status.send_replace(status);
+                refuse_while(&mut self.commands, &why, tokio::time::sleep(pause)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+        self.shared.status.send_replace(Status::Lost { why: Arc::new(LostReason::Stopped) });
+    }
+
+    /// One connection from beginning to end; returns why it ended.
+    async fn session(&mut self) -> LostReason {
+        let why = match &*self.shared.status.borrow() {
+            Status::Lost { why } => why.clone(),
+            // Not a failure yet, but what a caller that asks for a write now has to hear.
+            Status::Connecting | Status::Synced => Arc::new(LostReason::NotYet),
+        };
+        let remote = self.declaration.remotes.for_attempt(self.attempts).clone();
+        self.attempts = self.attempts.wrapping_add(1);
+        let resume = self.resume.take();
+        let opening = start(&self.declaration, &remote, &self.shared, resume.as_ref());
+        let (mut connection, layouts, monitor) = match refuse_while(&mut self.commands, &why, opening).await {
+            Ok(started) => started,
+            Err(why) => {
+                self.resume = resume; // nothing was applied: the snapshot is where it was
+                return why;
+            }
+        };
+        if let Err(error) = self.begin(&monitor, &layouts) {
+            return error.into();
+        }
+        info!(database = %self.declaration.database, %remote, resumed = monitor.resumed, "OVSDB in sync");
+        self.backoff.reset();
+        self.shared.status.send_replace(Status::Synced);
+        let mut last = monitor.transaction;
+        let why = self.follow(&mut connection, monitor.notation, &mut last).await;
+        // A snapshot that could not be updated is out of step, and a cancelled monitor may mean another database.
+        if !matches!(why, LostReason::Update(_) | LostReason::MonitorCanceled { .. }) {
+            self.resume = last.map(|transaction| ResumePoint { transaction, layouts });
+        }
+        why
+    }
+
+    /// Publishes what the reply to the monitor request contains.
+    fn begin(&self, monitor: &Monitor, layouts: &[TableLayout]) -> Result<(), UpdateError> {
+        let before = self.shared.snapshot.borrow().clone();
+        let updates = update::parse(&monitor.updates, monitor.notation)?;
+        if monitor.resumed {
+            self.shared.counters.resumes.add(1);
+            let (snapshot, changes) = before.apply(&updates)?;
+            self.publish(snapshot, changes);
+        } else {
+            self.shared.counters.full_reads.add(1);
+            let (snapshot, _) = before.cleared(layouts).apply(&updates)?;
+            let changes = snapshot.changes_since(&before);
+            self.publish(snapshot, changes);
+        }
+        Ok(())
+    }
+
+    /// Snapshot first: whoever hears of a change finds it in the snapshot.
+    fn publish(&self, snapshot: Snapshot, changes: Vec<RowChange>) {
+        let generation = snapshot.generation();
+        self.shared.snapshot.send_replace(snapshot);
+        if !changes.is_empty() {
+            // Fails only if there is no subscriber.
+            self.events.send(Arc::new(Batch { generation, changes })).ok();
+        }
+    }
+
+    /// Applies updates and sends transactions until the connection ends.
+    async fn follow(
+        &mut self,
+        connection: &mut Connection,
+        notation: Notation,
+        last: &mut Option<Uuid>,
+    ) -> LostReason {
+        let mut waiting: HashMap<u64, Reply> = HashMap::new();
+        loop {
+            tokio::select! {
+                biased;
+                incoming = connection.next() => match incoming {
+                    Ok(Incoming::Reply { id, result }) => {
+                        if let Some(reply) = waiting.remove(&id) {
+                            let generation = self.shared.snapshot.borrow().generation();
+                            let answer = result.map(|result| (result, generation)).map_err(TransactError::Request);
+                            reply.send(answer).ok(); // fails only if the caller has given up
+                        }
+                    }
+                    Ok(Incoming::Notification { method, params }) => {
+                        match self.notified(&method, &params, notation, last) {
+                            Ok(()) => {}
+                            Err(why) => return why,
+                        }
+                    }
+                    Err(error) => return error.into(), // drops `waiting`: their callers hear of the interruption
+                },
+                command = self.commands.recv(), if connection.has_room() => match command {
+                    Some(command) if command.reply.is_closed() => {} // the caller gave up before anything was sent
+                    Some(command) => {
+                        waiting.retain(|_, reply| !reply.is_closed());
+                        self.shared.counters.transactions.add(1);
+                        waiting.insert(connection.request("transact", command.params), command.reply);
+                    }
+                    None => return LostReason::Stopped, // no handle is left
+                },
+            }
+        }
+    }
+
+    fn notified(
+        &self,
+        method: &str,
+        params: &Value,
+        notation: Notation,
+        last: &mut Option<Uuid>,
+    ) -> Result<(), LostReason> {
+        let malformed = || UpdateError::Malformed { found: shorten(params) };
+        let params = params.as_array().map(Vec::as_slice).unwrap_or_default();
+        let updates = match (method, params) {
+            ("update" | "update2", [_, updates]) => updates,
+            ("update3", [_, Value::String(transaction), updates]) => {
+                *last = transaction_id(transaction);
+                updates
+            }
+            ("update" | "update2" | "update3", _) => return Err(malformed().into()),
+            ("monitor_canceled", _) => {
+                return Err(LostReason::MonitorCanceled { database: self.declaration.database.clone() });
+            }
+            _ => {
+                debug!(method, "Unknown OVSDB notification ignored");
+                return Ok(());
+            }
+        };
+        let updates = update::parse(updates, notation)?;
+        let (snapshot, changes) = self.shared.snapshot.borrow().apply(&updates)?;
+        self.shared.counters.updates.add(1);
+        self.publish(snapshot, changes);
+        Ok(())
+    }
+}
+
+/// Answers commands that there is no connection while `work` runs.
+async fn refuse_while<R>(
+    commands: &mut mpsc::Receiver<Command>,
+    why: &Arc<LostReason>,
+    work: impl Future<Output = R>,
+) -> R {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            result = &mut work => return result,
+            Some(command) = commands.recv() => {
+                command.reply.send(Err(TransactError::NotConnected(why.clone()))).ok();
+            }
+        }
+    }
+}
+
+/// Connects, checks the schema, and starts the monitor.
+async fn start(
+    declaration: &Declaration,
+    remote: &crate::remote::Remote,
+    shared: &Shared,
+    resume: Option<&ResumePoint>,
+) -> Result<(Connection, Vec<TableLayout>, Monitor), LostReason> {
+    let options = &declaration.options;
+    let database = || declaration.database.clone();
+    let request_failed = |source| match source {
+        CallError::Connection(error) => LostReason::Connection(error),
+        source => LostReason::Request { database: database(), source },
+    };
+    let mut connection = Connection::open(remote, options, shared.counters.clone()).await?;
+    // Asks the server to tell of changed databases instead of dropping the connection. Old servers do not know it.
+    match connection.call("set_db_change_aware", json!([true]), options.request_timeout).await {
+        Err(error) if !error.is_unknown_method() => return Err(request_failed(error)),
+        _ => {}
+    }
+    let schema = connection
+        .call("get_schema", json!([declaration.database]), options.sync_timeout)
+        .await
+        .map_err(request_failed)?;
+    let schema = DatabaseSchema::parse(&schema)
+        .map_err(|source| LostReason::BadSchema { database: database(), source })?;
+    let layouts = check(&declaration.specs, &schema).map_err(|mismatches| LostReason::Mismatch {
+        database: database(),
+        version: schema.version.clone(),
+        mismatches,
+    })?;
+    let from = resume.filter(|point| point.layouts == layouts).map(|point| point.transaction);
+    let requests = monitor_requests(&declaration.specs, &layouts);
+    let monitor = monitor(&mut connection, declaration, &requests, from, options.sync_timeout)
+        .await
+        .map_err(request_failed)?;
+    Ok((connection, layouts, monitor))
+}
+
+/// Asks for the best kind of monitor that the server knows.
+async fn monitor(
+    connection: &mut Connection,
+    declaration: &Declaration,
+    requests: &Value,
+    from: Option<Uuid>,
+    deadline: Duration,
+) -> Result<Monitor, CallError> {
+    let plain = json!([declaration.database, MONITOR_ID, requests]);
+    let since = json!([declaration.database, MONITOR_ID, requests, from.unwrap_or_default().to_string()]);
+    match connection.call("monitor_cond_since", since, deadline).await {
+        Err(error) if error.is_unknown_method() => {}
+        reply => return reply.map(continued),
+    }
+    let (notation, updates) = match connection.call("monitor_cond", plain.clone(), deadline).await {
+        Err(error) if error.is_unknown_method() => {
+            (Notation::Whole, connection.call("monitor", plain, deadline).await?)
+        }
+        reply => (Notation::Delta, reply?),
+    };
+    Ok(Monitor { notation, resumed: false, transaction: None, updates })
+}
+
+/// Reads `[found, last-txn-id, updates]`. Anything else ends up as updates that cannot be parsed.
+fn continued(reply: Value) -> Monitor {
+    let (resumed, transaction, updates) = match reply {
+        Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
+            Ok([Value::Bool(found), Value::String(last), updates]) => (found, transaction_id(&last), updates),
+            Ok(parts) => (false, None, Value::from(parts.to_vec())),
+            Err(parts) => (false, None, Value::from(parts)),
+        },
+        other => (false, None, other),
+    };
+    Monitor { notation: Notation::Delta, resumed, transaction, updates }
+}
+
+/// Databases without history report the id zero: there is nothing to resume from.
+fn transaction_id(text: &str) -> Option<Uuid> {
+    parse_uuid(text).filter(|id| !id.is_nil())
+}
+
+/// One monitor request per table: the declared columns that the server has.
+fn monitor_requests(specs: &[TableSpec], layouts: &[TableLayout]) -> Value {
+    let request = |(spec, layout): (&TableSpec, &TableLayout)| {
+        let present = spec.columns.iter().zip(&layout.columns).filter(|(_, known)| known.is_some());
+        let columns: Vec<&str> = present.map(|(column, _)| column.name).collect();
+        (spec.name.to_owned(), json!([{ "columns": columns }]))
+    };
+    Value::Object(specs.iter().zip(layouts).map(request).collect::<Map<_, _>>())
+}
