@@ -1,0 +1,74 @@
+//! The last look before states are deleted.
+//!
+//! The three kinds are watched separately, so one watch can be behind another: a state can be seen before the
+//! Uplink, or the Node's label, that it was made for. What is to be deleted is therefore checked against the API
+//! server itself. In: a plan. Out: nothing, or [`UplinkError::Behind`], and then the event that is on its way plans
+//! again. Costs nothing where nothing is deleted.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway_api::uplink::Uplink as ApiUplink;
+use causeway_runtime::watch::Lookup;
+use kube::{Api, Client};
+use tokio::time::timeout;
+
+use super::error::UplinkError;
+use super::plan::{Plan, stale};
+use super::watched::{Node, Uplink, UplinkName, WatchedNode};
+
+/// How long one read may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Reads Uplinks and Nodes from the API server.
+#[derive(Clone, Debug)]
+pub(super) struct Reader {
+    uplinks: Api<ApiUplink>,
+    nodes: Api<WatchedNode>,
+}
+
+impl Reader {
+    /// A reader over this connection.
+    #[must_use]
+    pub(super) fn new(client: Client) -> Self {
+        Self { uplinks: Api::all(client.clone()), nodes: Api::all(client) }
+    }
+}
+
+/// Checks every deletion of `plan` against the API server.
+///
+/// # Errors
+/// A deletion that the API server does not confirm, or a read that failed.
+pub(super) async fn deletions(name: &UplinkName, plan: &Plan, reader: &Reader) -> Result<(), UplinkError> {
+    if plan.deletions().next().is_none() {
+        return Ok(());
+    }
+    let uplink = read("Uplink", name.as_str(), reader.uplinks.get_opt(name.as_str())).await?;
+    let uplink = uplink.as_ref().and_then(Uplink::of);
+    for deletion in plan.deletions() {
+        // Where the Uplink alone decides, the Node need not be asked for.
+        if stale(uplink.as_ref(), &Lookup::Unreadable("not read yet")).is_some() {
+            continue;
+        }
+        let node = deletion.node.as_str();
+        let node = read("Node", node, reader.nodes.get_opt(node)).await?.map(|node| Arc::new(Node::of(node)));
+        let node = node.as_ref().map_or(Lookup::Absent, Lookup::Present);
+        if stale(uplink.as_ref(), &node).is_none() {
+            return Err(UplinkError::Behind { state: deletion.state.clone() });
+        }
+    }
+    Ok(())
+}
+
+async fn read<T>(
+    kind: &'static str,
+    name: &str,
+    request: impl Future<Output = kube::Result<Option<T>>>,
+) -> Result<Option<T>, UplinkError> {
+    match timeout(DEADLINE, request).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(source)) => Err(UplinkError::Read { kind, name: name.to_owned(), source: Box::new(source) }),
+        Err(_elapsed) => Err(UplinkError::ReadDeadline { kind, name: name.to_owned(), after: DEADLINE }),
+    }
+}

@@ -1,0 +1,112 @@
+//! What this room looks at: three watched kinds, and which states belong to which Uplink.
+//!
+//! A [`World`] is made of the newest snapshots. Absence in it means absence, because a world exists only once all
+//! three kinds have been listed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use causeway_runtime::watch::{Lookup, Snapshot, Store};
+
+use super::error::UplinkError;
+use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
+
+/// Where the newest snapshots come from.
+#[derive(Clone, Debug)]
+pub(super) struct Stores {
+    /// Every Uplink.
+    pub(super) uplinks: Store<UplinkName, Uplink>,
+    /// Every Node.
+    pub(super) nodes: Store<NodeName, Node>,
+    /// Every UplinkState.
+    pub(super) states: Store<StateKey, State>,
+    /// Which states belong to which Uplink.
+    pub(super) index: StateIndex,
+}
+
+/// Everything that matters for one Uplink, at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    /// The Uplink, if there is one of that name.
+    pub(super) uplink: Option<Arc<Uplink>>,
+    /// Every Node.
+    pub(super) nodes: Snapshot<NodeName, Node>,
+    /// Every UplinkState.
+    pub(super) states: Snapshot<StateKey, State>,
+    /// The states whose identity names the Uplink. A hint: the snapshot of states has the last word.
+    pub(super) states_of: Vec<StateKey>,
+}
+
+/// The world of one Uplink, out of the newest snapshots.
+///
+/// # Errors
+/// A kind that has not been listed completely, or an Uplink that cannot be read: nothing may be concluded from
+/// either.
+pub(super) fn world(name: &UplinkName, stores: &Stores) -> Result<World, UplinkError> {
+    stores.all_listed()?;
+    // States first: what gives a state its right to exist was there before it, and must not be missed here.
+    let states = stores.states.snapshot();
+    let states_of = stores.index.states_of(name);
+    let uplinks = stores.uplinks.snapshot();
+    let uplink = match uplinks.lookup(name.as_str()) {
+        Lookup::Present(uplink) => Some(Arc::clone(uplink)),
+        Lookup::Absent => None,
+        Lookup::Unreadable(error) => {
+            return Err(UplinkError::Unreadable { uplink: name.clone(), error: error.to_owned() });
+        }
+    };
+    Ok(World { uplink, nodes: stores.nodes.snapshot(), states, states_of })
+}
+
+impl Stores {
+    /// Waits until every kind has been listed once.
+    pub(super) async fn wait_synced(&self) {
+        self.uplinks.wait_synced().await;
+        self.nodes.wait_synced().await;
+        self.states.wait_synced().await;
+    }
+
+    fn all_listed(&self) -> Result<(), UplinkError> {
+        let synced = [
+            (self.uplinks.kind(), *self.uplinks.synced().borrow()),
+            (self.nodes.kind(), *self.nodes.synced().borrow()),
+            (self.states.kind(), *self.states.synced().borrow()),
+        ];
+        match synced.into_iter().find(|(_, synced)| !synced) {
+            Some((kind, _)) => Err(UplinkError::NotListed { kind: kind.to_owned() }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Which states name which Uplink in their identity; kept by the watch of states, change by change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StateIndex(Arc<Mutex<HashMap<UplinkName, BTreeSet<StateKey>>>>);
+
+impl StateIndex {
+    /// Takes over one change of one state.
+    pub(super) fn change(&self, key: &StateKey, old: Option<&State>, new: Option<&State>) {
+        let mut index = self.lock();
+        if let Some(old) = old
+            && let Some(keys) = index.get_mut(&old.uplink)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                index.remove(&old.uplink);
+            }
+        }
+        if let Some(new) = new {
+            index.entry(new.uplink.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    /// The states of an Uplink, in the order of their names.
+    #[must_use]
+    pub(super) fn states_of(&self, uplink: &UplinkName) -> Vec<StateKey> {
+        self.lock().get(uplink).into_iter().flatten().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<UplinkName, BTreeSet<StateKey>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,185 @@
+//! What should be: the condition `Ready` of one Uplink and the end of states that nobody needs. Pure.
+//!
+//! In: a [`World`] of snapshots and the time. Out: a [`Plan`], whose steps are empty where all is as it should be.
+//! Source: reference/uplinks-control-plane.md 6.4 to 6.8.
+
+#[cfg(test)]
+mod laws;
+mod ready;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use causeway_api::condition::Wanted;
+use causeway_api::uplink::UplinkCondition;
+use causeway_net::selection::Selection;
+use causeway_runtime::watch::Lookup;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::observe::World;
+use super::ownership::FinalizerOwner;
+use super::watched::{Node, NodeName, StateKey, Uplink, UplinkName};
+
+pub(super) use self::ready::Verdict;
+
+/// What to do about one Uplink, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// What `Ready` should say; none for an Uplink that is gone.
+    pub(super) verdict: Option<Verdict>,
+    /// What has to change, in the order in which it must. The finalizer goes last: nothing may be left behind
+    /// when it is gone.
+    pub(super) steps: Vec<Step>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Apply the status with this one condition; what else our field manager holds there is withdrawn.
+    WriteReady {
+        /// uid of the Uplink that was looked at.
+        uid: String,
+        /// The condition.
+        condition: Condition,
+    },
+    /// Delete a state.
+    DeleteState(Deletion),
+    /// Take our finalizer off the Uplink.
+    ReleaseFinalizer {
+        /// uid of the Uplink that was looked at.
+        uid: String,
+        /// Who holds it.
+        owner: FinalizerOwner,
+    },
+}
+
+/// A state that has to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Deletion {
+    /// Name of the object.
+    pub(super) state: StateKey,
+    /// Its uid: another object of that name stays.
+    pub(super) uid: String,
+    /// The Node that it was made for.
+    pub(super) node: NodeName,
+    /// Why nobody needs it.
+    pub(super) because: Stale,
+}
+
+/// Why a state has to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Stale {
+    /// Its Uplink does not exist.
+    UplinkGone,
+    /// Its Uplink is being deleted and no network uses it.
+    UplinkTerminating,
+    /// Its Node does not exist.
+    NodeGone,
+    /// Its Uplink does not select its Node.
+    NotSelected,
+}
+
+/// Plans everything about one Uplink.
+///
+/// This version serves no networks, so nothing refers to an Uplink: a terminating one gives up its states and our
+/// finalizer at once, a finalizer on any other one is left from earlier.
+#[must_use]
+pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
+    let deletions = deletions(name, world).map(Step::DeleteState);
+    let Some(uplink) = world.uplink.as_deref() else {
+        return Plan { verdict: None, steps: deletions.collect() };
+    };
+    let verdict = ready::verdict(name, uplink, world);
+    let wanted = Wanted {
+        type_: UplinkCondition::Ready.as_str(),
+        status: verdict.status(),
+        reason: verdict.reason.as_str(),
+        message: verdict.message.clone(),
+        observed_generation: uplink.generation,
+    };
+    let unwritten = !wanted.is_met_by(&uplink.conditions) || uplink.owns_obsolete;
+    let write = unwritten.then(|| Step::WriteReady {
+        uid: uplink.facts.uid.clone(),
+        condition: wanted.against(&uplink.conditions, now),
+    });
+    let release = uplink.finalizer.clone().filter(|owner| match owner {
+        FinalizerOwner::Us => true,
+        // The write of the status makes another version of the object; the pass that it causes goes on.
+        FinalizerOwner::Others { .. } => !unwritten,
+    });
+    let release = release.map(|owner| Step::ReleaseFinalizer { uid: uplink.facts.uid.clone(), owner });
+    Plan { verdict: Some(verdict), steps: write.into_iter().chain(deletions).chain(release).collect() }
+}
+
+/// The states of an Uplink that have to go.
+fn deletions(name: &UplinkName, world: &World) -> impl Iterator<Item = Deletion> {
+    world.states_of.iter().filter_map(move |key| {
+        let state = world.states.get(key.as_str()).filter(|state| state.uplink == *name)?;
+        let because = stale(world.uplink.as_deref(), &world.nodes.lookup(state.node.as_str()))?;
+        Some(Deletion { state: key.clone(), uid: state.uid.clone(), node: state.node.clone(), because })
+    })
+}
+
+/// Why a state of this Uplink on this Node has to go; none if it has to stay.
+///
+/// A selector that cannot be used says nothing about any node, so it takes no state away; neither does a Node that
+/// exists but cannot be read.
+#[must_use]
+pub(super) fn stale(uplink: Option<&Uplink>, node: &Lookup<'_, Node>) -> Option<Stale> {
+    let Some(uplink) = uplink else { return Some(Stale::UplinkGone) };
+    if uplink.facts.terminating {
+        return Some(Stale::UplinkTerminating);
+    }
+    let configs = uplink.facts.configs.as_ref().ok()?;
+    match node {
+        Lookup::Absent => Some(Stale::NodeGone),
+        Lookup::Unreadable(_) => None,
+        Lookup::Present(node) => {
+            (configs.select(&node.labels) == Selection::None).then_some(Stale::NotSelected)
+        }
+    }
+}
+
+impl Plan {
+    /// The states that this plan deletes.
+    pub(super) fn deletions(&self) -> impl Iterator<Item = &Deletion> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::DeleteState(deletion) => Some(deletion),
+            Step::WriteReady { .. } | Step::ReleaseFinalizer { .. } => None,
+        })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WriteReady { condition: Condition { status, reason, message, .. }, .. } => {
+                write!(f, "write Ready={status}/{reason}: {message}")
+            }
+            Self::DeleteState(Deletion { state, because, .. }) => write!(f, "delete {state}: {because}"),
+            Self::ReleaseFinalizer { owner: FinalizerOwner::Us, .. } => f.write_str("release finalizer"),
+            Self::ReleaseFinalizer { owner: FinalizerOwner::Others { rest, .. }, .. } => {
+                write!(f, "release finalizer, leave {rest:?}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Stale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UplinkGone => "its Uplink is gone",
+            Self::UplinkTerminating => "its Uplink is terminating",
+            Self::NodeGone => "its Node is gone",
+            Self::NotSelected => "its Uplink does not select its Node",
+        })
+    }
+}

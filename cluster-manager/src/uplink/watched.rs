@@ -1,0 +1,210 @@
+//! The watched objects, cut down to what this room reads.
+//!
+//! What is left out cannot wake the room: a state's addresses, messages and transition times play no part in
+//! `Ready`, so a change of them is no event.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use causeway_api::condition::{self, ConditionStatus};
+use causeway_api::uplink::UplinkType;
+use causeway_api::uplink_state::{StateCondition, UplinkState};
+use causeway_net::facts::UplinkFacts;
+use causeway_net::state_name::StateName;
+use k8s_openapi::api::core::v1::Node as ApiNode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde::Deserialize;
+
+use super::ownership::{self, FinalizerOwner};
+
+/// Declares a name of one kind of object, so that names of different kinds cannot be swapped.
+macro_rules! object_name {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(super) struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            #[must_use]
+            pub(super) fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The name of an object; none for metadata without one, which the API server never sends.
+            #[must_use]
+            pub(super) fn of(meta: &ObjectMeta) -> Option<Self> {
+                meta.name.clone().map(Self)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+object_name! {
+    /// Name of an Uplink, also of one that does not exist.
+    UplinkName
+}
+object_name! {
+    /// Name of a Node.
+    NodeName
+}
+object_name! {
+    /// Name of an UplinkState object. Says nothing about whose state it is: that stands in its spec.
+    StateKey
+}
+
+/// An Uplink as this room sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Uplink {
+    /// Name, uid, selectors, and whether it is being deleted.
+    pub(super) facts: UplinkFacts,
+    /// Generation of its spec.
+    pub(super) generation: Option<i64>,
+    /// Conditions as they stand.
+    pub(super) conditions: Vec<Condition>,
+    /// Whether our field manager owns a condition that is no longer written: the next apply withdraws it.
+    pub(super) owns_obsolete: bool,
+    /// Our finalizer, if it is there.
+    pub(super) finalizer: Option<FinalizerOwner>,
+}
+
+impl Uplink {
+    /// From the API object; none for one without name or uid, which the API server never sends.
+    #[must_use]
+    pub(super) fn of(uplink: &causeway_api::uplink::Uplink) -> Option<Self> {
+        Some(Self {
+            facts: UplinkFacts::of(uplink)?,
+            generation: uplink.metadata.generation,
+            conditions: uplink.conditions().to_vec(),
+            owns_obsolete: ownership::owns_obsolete_condition(&uplink.metadata),
+            finalizer: ownership::finalizer(&uplink.metadata),
+        })
+    }
+
+    /// Whether the two differ in more than their status. A status is ours alone; looking at it again after each
+    /// write of our own would only delay the next real event.
+    #[must_use]
+    pub(super) fn differs_beyond_status(&self, other: &Self) -> bool {
+        self.facts != other.facts || self.generation != other.generation || self.finalizer != other.finalizer
+    }
+}
+
+/// The watched part of a Node: its metadata.
+#[derive(Clone, Debug, Deserialize, kube::Resource)]
+#[resource(inherit = ApiNode)]
+pub(super) struct WatchedNode {
+    #[serde(default, deserialize_with = "causeway_runtime::watch::slim_metadata")]
+    metadata: ObjectMeta,
+}
+
+/// A Node as this room sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// Labels, for the selectors.
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+impl Node {
+    /// From the watched object.
+    #[must_use]
+    pub(super) fn of(node: WatchedNode) -> Self {
+        Self { labels: node.metadata.labels.unwrap_or_default() }
+    }
+}
+
+/// An UplinkState as this room sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct State {
+    /// uid of the object: a deletion names it, so that a newer object of the name stays.
+    pub(super) uid: String,
+    /// The Uplink that it belongs to.
+    pub(super) uplink: UplinkName,
+    /// The Node that it belongs to.
+    pub(super) node: NodeName,
+    /// uids of the Uplinks of that name that own the object.
+    pub(super) owner_uids: Vec<String>,
+    /// Kind of uplink that the node looked for.
+    pub(super) type_: Option<UplinkType>,
+    /// Interface that the node looked at.
+    pub(super) interface: Option<String>,
+    /// What the condition `Resolved` says.
+    pub(super) resolved: Resolved,
+    /// Reason of a false `HostDataReady`: the host's side of the story.
+    pub(super) host_cause: Option<String>,
+}
+
+/// What the condition `Resolved` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Resolved {
+    /// There is no such condition.
+    Missing,
+    /// True.
+    Yes,
+    /// False or unknown, with its reason.
+    No(String),
+}
+
+impl State {
+    /// From the API object; none for one without uid, which the API server never sends.
+    #[must_use]
+    pub(super) fn of(state: UplinkState) -> Option<Self> {
+        let conditions = state.conditions();
+        let resolved = match condition::find(conditions, StateCondition::Resolved.as_str()) {
+            None => Resolved::Missing,
+            Some(found) if found.status == ConditionStatus::True.as_str() => Resolved::Yes,
+            Some(found) => Resolved::No(found.reason.clone()),
+        };
+        let host_cause = condition::find(conditions, StateCondition::HostDataReady.as_str())
+            .filter(|found| found.status == ConditionStatus::False.as_str() && !found.reason.is_empty())
+            .map(|found| found.reason.clone());
+        let owners = state.metadata.owner_references.iter().flatten();
+        let owner_uids = owners
+            .filter(|owner| owner.kind == "Uplink" && owner.name == state.spec.uplink_name)
+            .map(|owner| owner.uid.clone())
+            .collect();
+        let (type_, interface) =
+            state.status.map(|status| (status.type_, status.host_interface_name)).unwrap_or_default();
+        Some(Self {
+            uid: state.metadata.uid?,
+            uplink: UplinkName(state.spec.uplink_name),
+            node: NodeName(state.spec.node_name),
+            owner_uids,
+            type_,
+            interface,
+            resolved,
+            host_cause,
+        })
+    }
+
+    /// The name that this state's identity asks for.
+    #[must_use]
+    pub(super) fn derived_name(&self) -> StateName {
+        StateName::of(self.uplink.as_str(), self.node.as_str())
+    }
+
+    /// The uid of an earlier Uplink of the same name that this state was made for. A state without an owner counts
+    /// for the Uplink of today.
+    #[must_use]
+    pub(super) fn earlier_owner(&self, uplink_uid: &str) -> Option<&str> {
+        self.owner_uids.iter().find(|uid| *uid != uplink_uid).map(String::as_str)
+    }
+}
