@@ -115,6 +115,11 @@ impl NodeBuilder {
     /// # Errors
     /// If a part does not come up.
     pub async fn start(self) -> anyhow::Result<Node> {
+        // Boxed: the future is large, and tests start several nodes side by side.
+        Box::pin(self.start_unboxed()).await
+    }
+
+    async fn start_unboxed(self) -> anyhow::Result<Node> {
         let name = self.name.clone();
         let what = || format!("starting node {name}");
         let mut node = Node::bring_up(self.shared, self.name, self.shown).await.with_context(what)?;
