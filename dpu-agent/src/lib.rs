@@ -6,9 +6,60 @@
 //! Never reads the host's interface by itself: on a card the host publishes it in the state, on a regular node the
 //! host side hands it over as a value.
 //!
-//! First file to read: [`discovery`].
+//! First file to read: [`discovery`]. [`start`] puts the role together.
 
 #![forbid(unsafe_code)]
 
 pub mod discovery;
 pub mod vswitch;
+
+use causeway_agent::discovery::{Discovery, Metrics};
+use causeway_netlink::{NetlinkStore, Sysfs};
+use causeway_runtime::start::{Context, Failure};
+use kube::Client;
+use tracing::warn;
+
+use self::discovery::{BridgeEyes, BridgeHalf, HostSource, listen};
+use self::vswitch::{Bridge, Interface, Port};
+
+/// Starts the role of the side that holds the bridge: its tasks run under `context`. Returns how the listeners of the
+/// host's side ask for another look; none if Uplinks are off.
+///
+/// # Errors
+/// The address of the Open vSwitch database cannot be understood. Nothing here waits for a server.
+pub fn start(
+    context: &mut Context,
+    client: &Client,
+    netlink: &NetlinkStore,
+    host: HostSource,
+) -> Result<Option<causeway_agent::look::Looker>, Failure> {
+    let settings = &context.settings;
+    if !settings.features.uplinks() {
+        warn!("Uplinks are off; this agent has nothing to do");
+        return Ok(None);
+    }
+    let remotes: ovsdb::Remotes = settings.ovsdb_address.parse()?;
+    let (ovs, driver) = ovsdb::Store::builder(remotes, "Open_vSwitch")
+        .table::<Bridge>()
+        .table::<Port>()
+        .table::<Interface>()
+        .build();
+    let node = settings.identity.clone();
+    let simulated = settings.simulate_dpu.then(|| node.clone());
+    let metrics = Metrics::register(&mut context.registry);
+    let eyes = BridgeEyes::new(ovs.clone(), netlink.clone(), Sysfs::new("/sys"), simulated);
+    let discovery = Discovery::new(client, &node, settings.resync, metrics, BridgeHalf::new(eyes, host));
+
+    let (stores, status) = (discovery.stores(), ovs.status());
+    context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
+    context.readiness.add("ovsdb", move || {
+        let status = status.borrow();
+        if status.is_synced() { Ok(()) } else { Err(format!("Open vSwitch database {}", *status)) }
+    });
+    let (looker, stop) = (discovery.looker(), context.tasks.stop());
+    context.tasks.spawn("ovsdb", driver.run(stop.clone()));
+    context.tasks.spawn("ovs-listener", listen::to_ovs(ovs, looker.clone(), stop.clone()));
+    context.tasks.spawn("device-listener", listen::to_devices(netlink.clone(), looker.clone(), stop.clone()));
+    context.tasks.spawn("discovery", discovery.run(stop));
+    Ok(Some(looker))
+}

@@ -5,8 +5,62 @@
 //!
 //! Never talks to Open vSwitch or OVN: there is none on the host of a card.
 //!
-//! First file to read: [`discovery`].
+//! First file to read: [`discovery`]. [`start`] puts the role together.
 
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+
+use causeway_agent::discovery::{Discovery, Metrics};
+use causeway_net::host_data::InterfaceAddress;
+use causeway_netlink::{NetlinkStore, Sysfs};
+use causeway_runtime::settings::Settings;
+use causeway_runtime::start::{Context, Failure};
+use kube::Client;
+use tracing::warn;
+
+use self::discovery::plan::Families;
+use self::discovery::{DpuHostHalf, HostEyes, listen};
+
+/// What of the settings discovery of interfaces depends on.
+#[must_use]
+pub fn families(settings: &Settings) -> Families {
+    let (v4, v6) = (settings.masquerade.v4, settings.masquerade.v6);
+    Families {
+        ipv4: settings.families.ipv4,
+        ipv6: settings.families.ipv6,
+        masquerade: vec![
+            InterfaceAddress { address: v4.addr().into(), prefix: v4.prefix_len() },
+            InterfaceAddress { address: v6.addr().into(), prefix: v6.prefix_len() },
+        ],
+    }
+}
+
+/// The eyes of the host's side, on these stores.
+#[must_use]
+pub fn eyes(settings: &Settings, netlink: NetlinkStore) -> HostEyes {
+    HostEyes::new(netlink, Sysfs::new("/sys"), families(settings), settings.simulate_dpu)
+}
+
+/// Starts the role of a host that has a card: its tasks run under `context`.
+///
+/// # Errors
+/// Nothing here waits for the kernel or the API server; an error is a failure to set up.
+pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> Result<(), Failure> {
+    let settings = &context.settings;
+    if !settings.features.uplinks() {
+        warn!("Uplinks are off; this agent has nothing to do");
+        return Ok(());
+    }
+    let node = settings.identity.clone();
+    let metrics = Metrics::register(&mut context.registry);
+    let half = DpuHostHalf(eyes(settings, netlink.clone()));
+    let discovery = Discovery::new(client, &node, settings.resync, metrics, half);
+    let stores = discovery.stores();
+    context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
+    let listener = listen::listen(netlink.clone(), discovery.looker(), context.tasks.stop());
+    context.tasks.spawn("host-listener", listener);
+    let stop = context.tasks.stop();
+    context.tasks.spawn("discovery", discovery.run(stop));
+    Ok(())
+}

@@ -1,2 +1,34 @@
-//! Both node roles in one process, for regular nodes.
-fn main() {}
+//! The agent of a regular node: both roles in one process, on the same stores.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use causeway_agent::kernel;
+use causeway_dpu_agent::discovery::HostSource;
+use causeway_host_agent::discovery::listen;
+use causeway_runtime::client::connect;
+use causeway_runtime::settings::{IdentityKind, NodeMode, Program};
+use causeway_runtime::start::{Context, Failure, Flavor, run_main};
+
+const PROGRAM: Program = Program {
+    name: "node-agent",
+    about: "Both sides of a regular node in one process",
+    identity: IdentityKind::Node(NodeMode::Full),
+};
+
+async fn set_up(context: &mut Context) -> Result<(), Failure> {
+    let client = connect(&context.settings.kube).await?;
+    let netlink = kernel::open(context)?;
+    let host = Box::new(causeway_host_agent::eyes(&context.settings, netlink.clone()));
+    let looker = causeway_dpu_agent::start(context, &client, &netlink, HostSource::Local(host))?;
+    if let Some(looker) = looker {
+        let listener = listen::listen(netlink, looker, context.tasks.stop());
+        context.tasks.spawn("host-listener", listener);
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    run_main(&PROGRAM, Flavor::CurrentThread, set_up)
+}

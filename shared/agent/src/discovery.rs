@@ -7,6 +7,7 @@ use causeway_runtime::engine::{self, EngineMetrics, KeyQueue, Limits, Pacing};
 use causeway_runtime::watch::{Change, WatchMetrics};
 use causeway_runtime::writer::{WriteMetrics, Writer};
 use kube::{Api, Client};
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::half::Half;
@@ -34,18 +35,22 @@ pub struct Metrics {
     pub write: WriteMetrics,
 }
 
+impl Metrics {
+    /// Adds the numbers of discovery to a registry.
+    pub fn register(registry: &mut Registry) -> Self {
+        Self {
+            engine: EngineMetrics::register(registry),
+            watch: WatchMetrics::register(registry),
+            write: WriteMetrics::register(registry),
+        }
+    }
+}
+
 impl<H: Half> Discovery<H> {
-    /// Sets up discovery for the node named `node`. `half` is made with the [`Looker`] that its own listeners use.
-    pub fn new(
-        client: &Client,
-        node: &str,
-        resync: Option<Duration>,
-        metrics: Metrics,
-        half: impl FnOnce(&Looker) -> H,
-    ) -> Self {
+    /// Sets up discovery for the node named `node`, with the eyes of one side.
+    pub fn new(client: &Client, node: &str, resync: Option<Duration>, metrics: Metrics, half: H) -> Self {
         let queue = KeyQueue::new(Pacing::default());
         let looker = Looker::new(queue.clone());
-        let half = half(&looker);
         let written = Written::default();
         let mut watches = Watches::new(client, node);
         watches.uplinks = watches.uplinks.metered(&metrics.watch).on_change({
@@ -85,6 +90,12 @@ impl<H: Half> Discovery<H> {
     #[must_use]
     pub fn stores(&self) -> Stores {
         self.room.stores.clone()
+    }
+
+    /// How listeners outside Kubernetes ask for another look.
+    #[must_use]
+    pub fn looker(&self) -> Looker {
+        self.room.looker.clone()
     }
 
     /// Runs until `stop` is cancelled. No pass starts before every kind was listed: absence means something only then.

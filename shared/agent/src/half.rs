@@ -2,7 +2,8 @@
 
 use causeway_api::uplink_state::{DiscoveryReason, UplinkStateStatus};
 use causeway_net::facts::NodeFacts;
-use causeway_net::publish::Findings;
+use causeway_net::host_data::HostData;
+use causeway_net::publish::{Failure, Findings};
 use causeway_net::role::Role;
 
 /// One side of a node: what it sees of the world outside Kubernetes.
@@ -56,4 +57,13 @@ pub struct NotObserved {
     pub reason: DiscoveryReason,
     /// What could not be seen and why.
     pub message: String,
+}
+
+/// The host's side of a regular node, as the side with the bridge sees it: one machine, two crates.
+pub trait HostSide: Send + Sync + 'static {
+    /// The gateway identity of an interface, or why it has none.
+    ///
+    /// # Errors
+    /// [`NotObserved`] as in [`Half::discover`].
+    fn host_data(&self, interface: &str) -> Result<Result<HostData, Failure>, NotObserved>;
 }

@@ -1,0 +1,183 @@
+//! Reads bridges and devices out of the stores of this machine.
+
+use causeway_agent::half::NotObserved;
+use causeway_api::uplink_state::DiscoveryReason;
+use causeway_net::mac::MacAddress;
+use causeway_net::simulated;
+use causeway_netlink::sysfs::{DeviceId, PortName, Sysfs, SysfsError};
+use causeway_netlink::{DevlinkPort, InterfaceName, Link, NetlinkStore, PortFlavour, Readiness};
+use ovsdb::Snapshot;
+use tracing::debug;
+
+use super::representor::{Flavour, LocalFunction, LocalKind, Netdev, Representors};
+
+/// The eyes of the side that holds the bridge.
+pub struct BridgeEyes {
+    ovs: ovsdb::Store,
+    netlink: NetlinkStore,
+    sysfs: Sysfs,
+    /// The node whose simulated card this is.
+    simulated: Option<String>,
+}
+
+impl BridgeEyes {
+    /// Looks through these stores. `simulated` names the node whose card is played by veth pairs.
+    #[must_use]
+    pub fn new(ovs: ovsdb::Store, netlink: NetlinkStore, sysfs: Sysfs, simulated: Option<String>) -> Self {
+        Self { ovs, netlink, sysfs, simulated }
+    }
+
+    /// Open vSwitch as it is now.
+    ///
+    /// # Errors
+    /// The database has not been read, or the connection is lost.
+    pub(crate) fn ovs(&self) -> Result<Snapshot, NotObserved> {
+        self.ovs.current().map_err(|_| NotObserved {
+            reason: DiscoveryReason::BridgeNotFound,
+            message: format!(
+                "failed to list OVS bridges: Open vSwitch database {}",
+                *self.ovs.status().borrow()
+            ),
+        })
+    }
+
+    /// What stands for which function.
+    ///
+    /// # Errors
+    /// The kernel's snapshot is not complete.
+    pub(crate) fn representors(&self) -> Result<Representors, NotObserved> {
+        let unread = |why: String| NotObserved {
+            reason: DiscoveryReason::BridgeNotFound,
+            message: format!("failed to list representors: {why}"),
+        };
+        match &*self.netlink.readiness().borrow() {
+            Readiness::Ready => {}
+            Readiness::Loading => {
+                return Err(unread("the kernel's interfaces are still being read".to_owned()));
+            }
+            Readiness::Failed { why } => return Err(unread(why.to_string())),
+        }
+        let snapshot = self.netlink.snapshot();
+        if let Some(node) = &self.simulated {
+            let named = |link: &Link| (link.name.to_string(), link.alias().map(str::to_owned));
+            let links =
+                snapshot.links.iter().filter(|link| is_simulated(link)).map(|link| named(link)).collect();
+            return Ok(Representors::Simulated { node: node.clone(), links });
+        }
+        let devices = snapshot.links.iter().filter_map(|link| {
+            self.device(link, snapshot.devlink_ports.of_netdev(link.index).map(AsRef::as_ref))
+        });
+        Ok(Representors::Switchdev(devices.collect()))
+    }
+
+    /// A port of a switch; none for an ordinary device.
+    fn device(&self, link: &Link, port: Option<&DevlinkPort>) -> Option<Netdev> {
+        if port.is_none() && link.phys_switch_id().is_none() {
+            return None;
+        }
+        let named = link.phys_port_name().and_then(PortName::parse);
+        let mut device = Netdev {
+            name: link.name.to_string(),
+            alias: link.alias().map(str::to_owned),
+            flavour: Flavour::Other,
+            controller: None,
+            pf: None,
+            vf: None,
+            sf: None,
+            device: None,
+            peer_mac: None,
+        };
+        match named {
+            Some(PortName::Physical(_)) => device.flavour = Flavour::Physical,
+            Some(PortName::Pf { controller, pf }) => {
+                (device.flavour, device.controller, device.pf) = (Flavour::Pf, controller, Some(pf));
+            }
+            Some(PortName::Vf { controller, pf, vf }) => {
+                (device.flavour, device.controller) = (Flavour::Vf, controller);
+                (device.pf, device.vf) = (Some(pf), Some(vf));
+            }
+            Some(PortName::Sf { controller, pf, sf }) => {
+                (device.flavour, device.controller) = (Flavour::Sf, controller);
+                (device.pf, device.sf) = (Some(pf), Some(sf));
+            }
+            None => {}
+        }
+        if let Some(port) = port {
+            device.flavour = flavour(port.flavour).unwrap_or(device.flavour);
+            // A function of another host has a controller above 0, whatever an old driver reports.
+            let controller = port.controller.filter(|controller| *controller > 0 || !port.external);
+            device.controller = controller.or(device.controller);
+            device.pf = port.pf.map(u32::from).or(device.pf);
+            device.vf = port.vf.map(u32::from).or(device.vf);
+            device.sf = port.sf.or(device.sf);
+            device.device = Some(port.id.device.to_string());
+            device.peer_mac = port.peer_mac().map(|mac| MacAddress::new(mac.octets()));
+        }
+        if device.device.is_none() {
+            device.device = told(self.sysfs.pci_device_of(&link.name)).map(|address| address.to_string());
+        }
+        if let (None, Flavour::Pf, Some(pf)) = (device.peer_mac, device.flavour, device.pf) {
+            device.peer_mac = told(self.legacy_pf_mac(&link.name, pf));
+        }
+        Some(device)
+    }
+
+    /// Address of a host's physical function from the card's own driver, for kernels whose devlink does not tell it.
+    /// Source: reference/uplinks-node.md 5.7, "peer MAC of a PF representor, legacy".
+    fn legacy_pf_mac(&self, representor: &InterfaceName, pf: u32) -> Result<Option<MacAddress>, SysfsError> {
+        for beside in self.sysfs.netdevs_beside(representor)? {
+            let name = self.sysfs.phys_port_name(&beside)?;
+            let is_its_port = name.as_deref().and_then(PortName::parse) == Some(PortName::Physical(pf));
+            if is_its_port && self.sysfs.is_switchdev(&beside)? {
+                let mac = self.sysfs.smart_nic_pf_mac(&beside)?;
+                return Ok(mac.map(|mac| MacAddress::new(mac.octets())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The function of this machine behind an interface, if it is one that can have a representor here.
+    pub(crate) fn local_function(&self, interface: &str) -> Option<LocalFunction> {
+        let name: InterfaceName = interface.parse().ok()?;
+        match told(self.sysfs.device_of(&name))? {
+            DeviceId::Pci(function) => {
+                let physical = told(self.sysfs.pf_of(function))?;
+                let vf = told(self.sysfs.vf_index_of(function))?;
+                Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Vf(vf) })
+            }
+            DeviceId::Auxiliary(device) => {
+                let physical = told(self.sysfs.aux_parent_pci(&device))?;
+                let sf = told(self.sysfs.sf_number(&device))?;
+                Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Sf(sf) })
+            }
+            DeviceId::Other(_) => None,
+        }
+    }
+}
+
+/// What sysfs tells; a file that cannot be read tells nothing, as an absent one.
+fn told<T>(fact: Result<Option<T>, SysfsError>) -> Option<T> {
+    fact.unwrap_or_else(|error| {
+        debug!(error = %error, "Fact of sysfs cannot be read");
+        None
+    })
+}
+
+/// Whether a link's name or alias is one of a simulated representor.
+pub(super) fn is_simulated(link: &Link) -> bool {
+    let names = [Some(link.name.as_str()), link.alias()];
+    names.into_iter().flatten().any(|name| simulated::representor_index(name).is_some())
+}
+
+fn flavour(port: PortFlavour) -> Option<Flavour> {
+    match port {
+        PortFlavour::Physical => Some(Flavour::Physical),
+        PortFlavour::PciPf => Some(Flavour::Pf),
+        PortFlavour::PciVf => Some(Flavour::Vf),
+        PortFlavour::PciSf => Some(Flavour::Sf),
+        PortFlavour::Cpu | PortFlavour::Dsa | PortFlavour::Virtual | PortFlavour::Unused => {
+            Some(Flavour::Other)
+        }
+        PortFlavour::Unknown(_) => None,
+    }
+}

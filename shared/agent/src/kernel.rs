@@ -1,0 +1,20 @@
+//! The kernel's store of a process, opened once and shared by both roles.
+
+use causeway_netlink::{NetlinkStore, OpenError, Readiness};
+use causeway_runtime::start::Context;
+
+/// Opens the store of this process's network namespace and keeps it running under `context`.
+///
+/// # Errors
+/// The kernel refuses the sockets.
+pub fn open(context: &mut Context) -> Result<NetlinkStore, OpenError> {
+    let (store, task) = NetlinkStore::open()?;
+    context.tasks.spawn("netlink", task.run(context.tasks.stop()));
+    let readiness = store.readiness();
+    context.readiness.add("kernel", move || match &*readiness.borrow() {
+        Readiness::Ready => Ok(()),
+        Readiness::Loading => Err("the kernel's interfaces are still being read".to_owned()),
+        Readiness::Failed { why } => Err(why.to_string()),
+    });
+    Ok(store)
+}
