@@ -18,6 +18,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::fmt::Display;
 use std::future::Future;
 use std::hash::Hash;
@@ -165,48 +166,53 @@ async fn pass<R: Room>(room: Arc<R>, queue: KeyQueue<R::Key>, key: R::Key, meter
     let begun = Instant::now();
     let guarded = AssertUnwindSafe(async { room.reconcile(&key).await }).catch_unwind();
     let result = guarded.instrument(span.clone()).await;
-    let took = begun.elapsed();
-    let _entered = span.enter();
-    let (outcome, verdict) = match result {
-        Ok(Ok(Requeue::Done)) => (Outcome::Done, Verdict::Done),
-        Ok(Ok(Requeue::Gone)) => (Outcome::Done, Verdict::Gone),
-        Ok(Ok(Requeue::After(delay))) => (Outcome::Requeued, Verdict::After(delay)),
-        Ok(Err(error)) => failure(&error),
-        Err(payload) => {
-            error!(panic = panic_text(payload.as_ref()), "Pass panicked; the key is retried");
-            meters.panics.inc();
-            (Outcome::Panicked, Verdict::Failed)
-        }
-    };
-    meters.record(outcome, took);
+    let (outcome, verdict) = judge(&result);
+    meters.record(outcome, begun.elapsed());
     let failures = queue.finish(&key, verdict, Instant::now(), fastrand::f64());
     if verdict == Verdict::Failed {
         meters.retries.inc();
-        debug!(failures, "Retry scheduled");
+    }
+    span.in_scope(|| report(&result, failures, &meters));
+}
+
+/// The result of a pass: what the room said, or what it panicked with.
+type Guarded<E> = Result<Result<Requeue, E>, Box<dyn Any + Send>>;
+
+fn judge<E: Retryable>(result: &Guarded<E>) -> (Outcome, Verdict) {
+    match result {
+        Ok(Ok(Requeue::Done)) => (Outcome::Done, Verdict::Done),
+        Ok(Ok(Requeue::Gone)) => (Outcome::Done, Verdict::Gone),
+        Ok(Ok(Requeue::After(delay))) => (Outcome::Requeued, Verdict::After(*delay)),
+        Ok(Err(error)) => match error.retry() {
+            Retry::Backoff => (Outcome::Failed, Verdict::Failed),
+            Retry::After(delay) => (Outcome::Deferred, Verdict::Deferred(delay)),
+            Retry::Never => (Outcome::Refused, Verdict::Refused),
+        },
+        Err(_panic) => (Outcome::Panicked, Verdict::Failed),
     }
 }
 
-/// Logs `error` and says what follows from its retry class.
-fn failure<E: std::error::Error + Retryable>(error: &E) -> (Outcome, Verdict) {
-    let text = chain(error);
-    match error.retry() {
-        Retry::Backoff => {
-            warn!(error = %text, "Pass failed; it is retried");
-            (Outcome::Failed, Verdict::Failed)
-        }
-        Retry::After(delay) => {
-            warn!(error = %text, after = ?delay, "Pass deferred");
-            (Outcome::Deferred, Verdict::Deferred(delay))
-        }
-        Retry::Never => {
-            warn!(error = %text, "Pass refused; the next event looks again");
-            (Outcome::Refused, Verdict::Refused)
+/// Logs what went wrong. Repeats of one key get rarer: the 1st, 2nd, 4th, 8th, ... failure in a row is a warning.
+fn report<E: std::error::Error + Retryable>(result: &Guarded<E>, failures: u32, meters: &RoomMeters) {
+    match result {
+        Ok(Ok(_requeue)) => {}
+        Ok(Err(error)) => match error.retry() {
+            Retry::Backoff if failures.is_power_of_two() => {
+                warn!(error = %chain(error), failures, "Pass failed; it is retried");
+            }
+            Retry::Backoff => debug!(error = %chain(error), failures, "Pass failed; it is retried"),
+            Retry::After(delay) => warn!(error = %chain(error), after = ?delay, "Pass deferred"),
+            Retry::Never => warn!(error = %chain(error), "Pass refused; the next event looks again"),
+        },
+        Err(payload) => {
+            meters.panics.inc();
+            error!(panic = panic_text(payload.as_ref()), failures, "Pass panicked; the key is retried");
         }
     }
 }
 
 /// The text of a panic, if it carried one.
-pub(crate) fn panic_text(payload: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&'static str>()
         .copied()

@@ -151,13 +151,15 @@ where
     };
     let stop = context.tasks.stop();
     // A signal during a set-up that waits for something ends the wait.
-    match stop.run_until_cancelled(set_up(&mut context)).await {
-        Some(result) => result?,
-        None => return Ok(()),
-    }
+    let outcome = stop.run_until_cancelled(set_up(&mut context)).await.unwrap_or(Ok(()));
     let Context { tasks, registry, readiness, .. } = context;
-    if let Some(server) = health {
-        tasks.spawn("health", server.run(registry, readiness, tasks.stop()));
+    if outcome.is_err() {
+        stop.cancel();
     }
-    Ok(tasks.finish(STOP_DEADLINE).await?)
+    if let Some(server) = health {
+        tasks.spawn("health", server.run(registry, readiness, stop));
+    }
+    let finished = tasks.finish(STOP_DEADLINE).await;
+    outcome?;
+    Ok(finished?)
 }
