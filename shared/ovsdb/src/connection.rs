@@ -145,8 +145,15 @@ impl Connection {
         let has_output = !self.outgoing.is_empty() || self.unflushed;
         let probe_at = self.probed.unwrap_or(self.last_heard) + self.probe_interval;
         tokio::select! {
-            // Input first: a server must not look silent because this side was busy.
+            // The backlog is bounded, so output cannot starve input, while an endless input could starve output. The
+            // probe comes last: a server must not look silent because this side was busy.
             biased;
+            written = write_some(&mut self.writer, &self.outgoing), if has_output => {
+                let length = written.map_err(ConnectionError::Broken)?;
+                self.unflushed = length > 0;
+                self.outgoing.advance(length);
+                self.counters.bytes_out.add(length);
+            }
             read = self.reader.read_buf(self.decoder.buffer()) => {
                 let length = read.map_err(ConnectionError::Broken)?;
                 if length == 0 {
@@ -155,12 +162,6 @@ impl Connection {
                 self.counters.bytes_in.add(length);
                 self.last_heard = Instant::now();
                 self.probed = None;
-            }
-            written = write_some(&mut self.writer, &self.outgoing), if has_output => {
-                let length = written.map_err(ConnectionError::Broken)?;
-                self.unflushed = length > 0;
-                self.outgoing.advance(length);
-                self.counters.bytes_out.add(length);
             }
             () = sleep_until(probe_at), if !self.probe_interval.is_zero() => {
                 if self.probed.is_some() {

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
+use crate::change::AnyRow;
+use crate::row::Row;
 use crate::snapshot::Snapshot;
 use crate::transaction::{Operation, Transaction};
 use crate::value::{Atom, Datum};
@@ -19,7 +21,7 @@ mod row;
 
 pub use claim::Claim;
 pub use desired::Desired;
-pub(crate) use desired::reference_name;
+pub(crate) use desired::Reference;
 
 /// A desired state that cannot be compared with the snapshot. Nothing is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,18 +103,28 @@ impl Target {
     }
 }
 
-/// What is known before columns are compared: which row each reference stands for, and which rows will go.
-struct Resolution<'a> {
+/// What is known before columns are compared: which row each reference stands for, and which rows will go or change.
+struct Outlook<'a> {
     have: &'a Snapshot,
     targets: BTreeMap<Uuid, Target>,
     deleted: BTreeSet<Uuid>,
+    /// Desired rows that exist, as they will be, as far as that does not depend on new rows.
+    previews: BTreeMap<Uuid, AnyRow>,
 }
 
-impl Resolution<'_> {
+impl Outlook<'_> {
+    /// A row as it will be.
+    fn row<T: Row>(&self, uuid: Uuid) -> Option<&T> {
+        match self.previews.get(&uuid) {
+            Some(preview) => preview.downcast_ref(),
+            None => self.have.table::<T>()?.row(uuid).map(|row| &**row),
+        }
+    }
+
     /// A desired value with real or named rows in place of references; `None` if a reference is unknown.
     fn resolve(&self, datum: &Datum) -> Option<Datum> {
         let known = |atom: &Atom| match atom {
-            Atom::Uuid(uuid) => !desired::is_reference(*uuid) || self.targets.contains_key(uuid),
+            Atom::Uuid(uuid) => Reference::from_uuid(*uuid).is_none() || self.targets.contains_key(uuid),
             _ => true,
         };
         let complete = match datum {
@@ -151,7 +163,8 @@ pub fn diff(want: &Desired, have: &Snapshot) -> Result<Transaction, DiffError> {
     if have.generation() == 0 {
         return Err(DiffError::NotRead);
     }
-    let mut resolution = Resolution { have, targets: BTreeMap::new(), deleted: BTreeSet::new() };
+    let mut outlook =
+        Outlook { have, targets: BTreeMap::new(), deleted: BTreeSet::new(), previews: BTreeMap::new() };
     let mut taken = BTreeSet::new();
     for entry in want.entries() {
         let (target, key) = entry.find(have, want)?;
@@ -162,19 +175,21 @@ pub fn diff(want: &Desired, have: &Snapshot) -> Result<Transaction, DiffError> {
         if !taken.insert((entry.table(), identity)) {
             return Err(DiffError::Duplicate { table: entry.table(), key });
         }
-        resolution.targets.insert(entry.reference(), target);
+        outlook.targets.insert(entry.reference(), target);
     }
+    let previews = want.entries().iter().filter_map(|entry| entry.preview(&outlook)).collect();
+    outlook.previews = previews;
     let mut steps = Steps::default();
-    let kept = resolution.targets.values().filter_map(|target| match target {
+    let kept = outlook.targets.values().filter_map(|target| match target {
         Target::Existing(uuid) => Some(*uuid),
         Target::New(_) => None,
     });
     let kept: BTreeSet<Uuid> = kept.collect();
     for sweep in want.sweeps() {
-        sweep.delete(have, &kept, &mut resolution.deleted, &mut steps)?;
+        sweep.delete(have, &kept, &mut outlook.deleted, &mut steps)?;
     }
     for entry in want.entries() {
-        entry.plan(&resolution, &mut steps)?;
+        entry.plan(&outlook, &mut steps)?;
     }
     let mut transaction = Transaction::default();
     transaction.extend(steps.guards);

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Outlook;
 use crate::column::Scalar;
 use crate::row::{ColumnRef, Index, Row};
-use crate::snapshot::Snapshot;
 use crate::value::Atom;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ pub(super) enum Ownership {
     /// All of it.
     Whole,
     /// The elements or keys for which this holds, besides those that are wanted.
-    Part(Arc<dyn Fn(&Snapshot, &Atom) -> bool + Send + Sync>),
+    Part(Arc<dyn Fn(&Outlook<'_>, &Atom) -> bool + Send + Sync>),
 }
 
 /// How a desired row is recognised among the existing ones.
@@ -107,33 +107,35 @@ impl<T: Row> Claim<T> {
         keys: impl IntoIterator<Item = impl Into<Atom>>,
     ) -> Self {
         let keys: BTreeSet<Atom> = keys.into_iter().map(Into::into).collect();
-        self.part(column, move |_, key| keys.contains(key))
+        self.part(column, move |key| keys.contains(key))
     }
 
     /// Owns the elements of a set, or keys of a map, for which `owned` holds; the rest survives. The wanted elements
-    /// need not fulfil it. `|_, _| false` only ever adds.
+    /// need not fulfil it. `|_| false` only ever adds.
     #[must_use]
     pub fn part<C>(
         mut self,
         column: ColumnRef<T, C>,
-        owned: impl Fn(&Snapshot, &Atom) -> bool + Send + Sync + 'static,
+        owned: impl Fn(&Atom) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.columns.insert(column.name(), Ownership::Part(Arc::new(owned)));
+        self.columns.insert(column.name(), Ownership::Part(Arc::new(move |_, atom| owned(atom))));
         self
     }
 
-    /// Owns those references to rows of `R` for which `owned` holds; other references survive. A reference to a row
-    /// that the same diff sweeps away is always dropped.
+    /// Owns those references to rows of `R` for which `owned` holds; other references survive. Rows are judged as they
+    /// will be after the same diff; a reference to a row that it sweeps away is always dropped.
     #[must_use]
     pub fn references<C, R: Row>(
-        self,
+        mut self,
         column: ColumnRef<T, C>,
         owned: impl Fn(&R) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.part(column, move |have, element| match element {
-            Atom::Uuid(uuid) => have.row::<R>(*uuid).is_some_and(|row| owned(row)),
+        let judge = move |outlook: &Outlook<'_>, element: &Atom| match element {
+            Atom::Uuid(uuid) => outlook.row::<R>(*uuid).is_some_and(&owned),
             _ => false,
-        })
+        };
+        self.columns.insert(column.name(), Ownership::Part(Arc::new(judge)));
+        self
     }
 
     /// A new row is only inserted while no other row has the same value in this column; else the race is lost.

@@ -13,21 +13,36 @@ use crate::row::{ColumnRef, Row};
 use crate::snapshot::Snapshot;
 use crate::transaction::{Condition, Function, Operation};
 
-/// References to desired rows are UUIDs above this value. Row identities are random UUIDs of version 4 (RFC 7047
-/// section 3.1 via RFC 4122), whose version digit differs.
-const REFERENCE_BASE: u128 = 0xffff_ffff_ffff_ffff << 64;
-
-fn reference(position: usize) -> Uuid {
-    Uuid::from_u128(REFERENCE_BASE | position as u128)
+/// Stands for a desired row in other desired rows.
+///
+/// As a UUID it is above `BASE`. Row identities are random UUIDs of version 4 (RFC 7047 section 3.1 via RFC 4122), whose
+/// version digit differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reference {
+    position: usize,
 }
 
-pub(super) fn is_reference(uuid: Uuid) -> bool {
-    uuid.as_u128() & REFERENCE_BASE == REFERENCE_BASE
-}
+impl Reference {
+    const BASE: u128 = 0xffff_ffff_ffff_ffff << 64;
 
-/// The name under which a transaction inserts the row of a reference.
-pub(crate) fn reference_name(uuid: Uuid) -> Option<String> {
-    is_reference(uuid).then(|| format!("row{}", uuid.as_u128() & !REFERENCE_BASE))
+    pub(super) fn uuid(self) -> Uuid {
+        Uuid::from_u128(Self::BASE | self.position as u128)
+    }
+
+    /// The name under which a transaction inserts the row.
+    pub(crate) fn name(self) -> String {
+        format!("row{}", self.position)
+    }
+
+    /// `None` if the UUID is that of an existing row.
+    pub(crate) fn from_uuid(uuid: Uuid) -> Option<Self> {
+        let bits = uuid.as_u128();
+        let is_reference = bits & Self::BASE == Self::BASE;
+        is_reference
+            .then(|| usize::try_from(bits & !Self::BASE).ok())
+            .flatten()
+            .map(|position| Self { position })
+    }
 }
 
 /// Rows that shall exist, and ownership of those that shall not.
@@ -40,9 +55,9 @@ pub struct Desired {
 impl Desired {
     /// Wants a row. The result stands for the row in other desired rows, whether it exists already or not.
     pub fn row<T: Row>(&mut self, claim: &Arc<Claim<T>>, row: T) -> Uuid {
-        let reference = reference(self.entries.len());
+        let reference = Reference { position: self.entries.len() };
         self.entries.push(Box::new(Wanted { reference, row, claim: claim.clone() }));
-        reference
+        reference.uuid()
     }
 
     /// Deletes every row that `owned` calls ours and that is not wanted here. `owned` reads ownership from the column

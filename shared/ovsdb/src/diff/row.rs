@@ -6,8 +6,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::claim::{Claim, Identity, Ownership, Unique};
-use super::desired::{Desired, reference_name};
-use super::{DiffError, Resolution, Steps, Target};
+use super::desired::{Desired, Reference};
+use super::{DiffError, Outlook, Steps, Target};
+use crate::change::AnyRow;
 use crate::row::Row;
 use crate::snapshot::{Snapshot, TypedTable};
 use crate::transaction::{Columns, Condition, Function, Mutation, Mutator, Operation};
@@ -15,7 +16,7 @@ use crate::value::{Atom, Datum};
 
 /// One desired row and its claim.
 pub(super) struct Wanted<T: Row> {
-    pub(super) reference: Uuid,
+    pub(super) reference: Reference,
     pub(super) row: T,
     pub(super) claim: Arc<Claim<T>>,
 }
@@ -26,7 +27,9 @@ pub(super) trait Entry: Send + Sync {
     fn reference(&self) -> Uuid;
     /// The row that is meant, and a readable key for messages.
     fn find(&self, have: &Snapshot, want: &Desired) -> Result<(Target, String), DiffError>;
-    fn plan(&self, resolution: &Resolution<'_>, steps: &mut Steps) -> Result<(), DiffError>;
+    /// The existing row as it will be; `None` if the row is new.
+    fn preview(&self, outlook: &Outlook<'_>) -> Option<(Uuid, AnyRow)>;
+    fn plan(&self, outlook: &Outlook<'_>, steps: &mut Steps) -> Result<(), DiffError>;
 }
 
 /// The guard that a row exists and meets the conditions.
@@ -46,7 +49,7 @@ impl<T: Row> Entry for Wanted<T> {
     }
 
     fn reference(&self) -> Uuid {
-        self.reference
+        self.reference.uuid()
     }
 
     fn find(&self, have: &Snapshot, want: &Desired) -> Result<(Target, String), DiffError> {
@@ -72,29 +75,65 @@ impl<T: Row> Entry for Wanted<T> {
         let target = match found.first() {
             Some((uuid, _)) => Target::Existing(*uuid),
             None if self.claim.must_exist => return Err(DiffError::Missing { table: T::TABLE, key }),
-            None => Target::New(reference_name(self.reference).unwrap_or_default()),
+            None => Target::New(self.reference.name()),
         };
         Ok((target, key))
     }
 
-    fn plan(&self, resolution: &Resolution<'_>, steps: &mut Steps) -> Result<(), DiffError> {
-        let table = resolution.have.table::<T>().ok_or(DiffError::Undeclared { table: T::TABLE })?;
-        let existing = match resolution.targets.get(&self.reference) {
-            Some(Target::Existing(uuid)) => table.row(*uuid).map(|row| (*uuid, row)),
-            _ => None,
-        };
-        match existing {
-            Some((uuid, row)) => self.change(resolution, table, uuid, row, steps),
-            None => self.insert(resolution, table, steps),
+    fn preview(&self, outlook: &Outlook<'_>) -> Option<(Uuid, AnyRow)> {
+        let (uuid, have) = self.existing(outlook)?;
+        let mut row = T::clone(have);
+        for (&column, ownership) in &self.claim.columns {
+            let Some((wanted, present)) = self.row.datum(column).zip(have.datum(column)) else { continue };
+            let new = match ownership {
+                Ownership::Whole => wanted,
+                Ownership::Part(owned) => merged(&wanted, present, |atom| owned(outlook, atom)),
+            };
+            // A value that refers to new rows does not fit yet; the column then shows its present value.
+            row.set_datum(column, outlook.resolve(&new).as_ref()).ok();
+        }
+        Some((uuid, Arc::new(row)))
+    }
+
+    fn plan(&self, outlook: &Outlook<'_>, steps: &mut Steps) -> Result<(), DiffError> {
+        let table = outlook.have.table::<T>().ok_or(DiffError::Undeclared { table: T::TABLE })?;
+        match self.existing(outlook) {
+            Some((uuid, row)) => self.change(outlook, table, uuid, row, steps),
+            None => self.insert(outlook, table, steps),
         }
     }
 }
 
+/// A value that is owned in part, with the wanted part in place of the owned one.
+fn merged(wanted: &Datum, present: Datum, owned: impl Fn(&Atom) -> bool) -> Datum {
+    match (wanted, present) {
+        (Datum::Set(wanted), Datum::Set(mut present)) => {
+            present.retain(|atom| !owned(atom));
+            present.extend(wanted.iter().cloned());
+            Datum::Set(present)
+        }
+        (Datum::Map(wanted), Datum::Map(mut present)) => {
+            present.retain(|key, _| !owned(key));
+            present.extend(wanted.iter().map(|(key, value)| (key.clone(), value.clone())));
+            Datum::Map(present)
+        }
+        (_, present) => present, // both are of the same column, so this does not happen
+    }
+}
+
 impl<T: Row> Wanted<T> {
+    /// The row that is meant, if it exists.
+    fn existing<'a>(&self, outlook: &Outlook<'a>) -> Option<(Uuid, &'a Arc<T>)> {
+        match outlook.targets.get(&self.reference.uuid()) {
+            Some(Target::Existing(uuid)) => outlook.have.table::<T>()?.row(*uuid).map(|row| (*uuid, row)),
+            _ => None,
+        }
+    }
+
     /// The wanted value of a claimed column with references resolved; `None` if there is nothing to say about it.
     fn value(
         &self,
-        resolution: &Resolution<'_>,
+        outlook: &Outlook<'_>,
         table: &TypedTable<T>,
         column: &'static str,
     ) -> Result<Option<Datum>, DiffError> {
@@ -103,18 +142,18 @@ impl<T: Row> Wanted<T> {
             return Err(DiffError::NoColumn { table: T::TABLE, column });
         }
         let unknown = DiffError::UnknownReference { table: T::TABLE, column };
-        resolution.resolve(&wanted).map(Some).ok_or(unknown)
+        outlook.resolve(&wanted).map(Some).ok_or(unknown)
     }
 
     fn insert(
         &self,
-        resolution: &Resolution<'_>,
+        outlook: &Outlook<'_>,
         table: &TypedTable<T>,
         steps: &mut Steps,
     ) -> Result<(), DiffError> {
         let mut row = Columns::new();
         for &column in self.claim.columns.keys() {
-            if let Some(wanted) = self.value(resolution, table, column)?
+            if let Some(wanted) = self.value(outlook, table, column)?
                 && table.default_datum(column).as_ref() != Some(&wanted)
             {
                 row.insert(column.to_owned(), wanted);
@@ -123,9 +162,9 @@ impl<T: Row> Wanted<T> {
         for unique in &self.claim.unique {
             let condition = match unique {
                 Unique::Column(column) => self
-                    .value(resolution, table, column)?
+                    .value(outlook, table, column)?
                     .map(|value| Condition::new(column, Function::Equal, value)),
-                Unique::Keys(column, keys) => match self.value(resolution, table, column)? {
+                Unique::Keys(column, keys) => match self.value(outlook, table, column)? {
                     Some(Datum::Map(mut pairs)) => {
                         pairs.retain(|key, _| keys.contains(key));
                         Some(Condition::new(column, Function::Includes, Datum::Map(pairs)))
@@ -140,14 +179,14 @@ impl<T: Row> Wanted<T> {
                 rows: Vec::new(),
             }));
         }
-        let name = reference_name(self.reference);
+        let name = Some(self.reference.name());
         steps.inserts.push(Operation::Insert { table: T::TABLE.to_owned(), row, name });
         Ok(())
     }
 
     fn change(
         &self,
-        resolution: &Resolution<'_>,
+        outlook: &Outlook<'_>,
         table: &TypedTable<T>,
         uuid: Uuid,
         have: &T,
@@ -157,7 +196,7 @@ impl<T: Row> Wanted<T> {
         let mut mutations = Vec::new();
         let mut guards = vec![Condition::row(uuid)];
         for (&column, ownership) in &self.claim.columns {
-            let Some(wanted) = self.value(resolution, table, column)? else { continue };
+            let Some(wanted) = self.value(outlook, table, column)? else { continue };
             let Some(present) = have.datum(column) else { continue };
             match ownership {
                 Ownership::Whole if wanted != present => {
@@ -166,7 +205,7 @@ impl<T: Row> Wanted<T> {
                 }
                 Ownership::Whole => {}
                 Ownership::Part(owned) => {
-                    let owned = |atom: &Atom| resolution.is_deleted(atom) || owned(resolution.have, atom);
+                    let owned = |atom: &Atom| outlook.is_deleted(atom) || owned(outlook, atom);
                     let part = part(column, &wanted, &present, owned);
                     guards.extend(part.guard);
                     mutations.extend(part.mutations);

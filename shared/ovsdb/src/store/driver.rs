@@ -84,7 +84,8 @@ impl Driver {
         Self { declaration, shared, commands, events, backoff, attempts: 0, resume: None }
     }
 
-    /// Works until `stop` is cancelled; failures only change the status.
+    /// Works until `stop` is cancelled or the last [`Store`](crate::Store) handle is dropped; failures only change the
+    /// status.
     ///
     /// # Cancellation
     /// Stopping drops the connection at once: the outcome of transactions that are under way is then unknown, as with
@@ -92,7 +93,7 @@ impl Driver {
     pub async fn run(mut self, stop: CancellationToken) {
         let database = self.declaration.database.clone();
         let work = async {
-            loop {
+            while !self.commands.is_closed() {
                 let why = Arc::new(self.session().await);
                 let status = Status::Lost { why: why.clone() };
                 let pause = self.backoff.next(fastrand::f64());
@@ -107,6 +108,10 @@ impl Driver {
             () = work => {}
         }
         self.shared.status.send_replace(Status::Lost { why: Arc::new(LostReason::Stopped) });
+        self.commands.close();
+        while let Some(command) = self.commands.recv().await {
+            command.reply.send(Err(TransactError::Stopped)).ok(); // was never sent
+        }
     }
 
     /// One connection from beginning to end; returns why it ended.
@@ -179,7 +184,6 @@ impl Driver {
         let mut waiting: HashMap<u64, Reply> = HashMap::new();
         loop {
             tokio::select! {
-                biased;
                 incoming = connection.next() => match incoming {
                     Ok(Incoming::Reply { id, result }) => {
                         if let Some(reply) = waiting.remove(&id) {
@@ -203,7 +207,7 @@ impl Driver {
                         self.shared.counters.transactions.add(1);
                         waiting.insert(connection.request("transact", command.params), command.reply);
                     }
-                    None => return LostReason::Stopped, // no handle is left
+                    None => return LostReason::Stopped, // no handle is left; `run` ends too
                 },
             }
         }
@@ -234,7 +238,8 @@ impl Driver {
             }
         };
         let updates = update::parse(updates, notation)?;
-        let (snapshot, changes) = self.shared.snapshot.borrow().apply(&updates)?;
+        let before = self.shared.snapshot.borrow().clone();
+        let (snapshot, changes) = before.apply(&updates)?;
         self.shared.counters.updates.add(1);
         self.publish(snapshot, changes);
         Ok(())

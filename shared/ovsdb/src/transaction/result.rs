@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Operation, Transaction};
-use crate::diff;
+use crate::diff::Reference;
 use crate::rpc::RpcError;
 use crate::store::LostReason;
 use crate::value::{parse_uuid, shorten};
@@ -60,7 +60,7 @@ impl Committed {
     /// inserted it.
     #[must_use]
     pub fn inserted_for(&self, reference: Uuid) -> Option<Uuid> {
-        self.inserted(&diff::reference_name(reference)?)
+        self.inserted(&Reference::from_uuid(reference)?.name())
     }
 }
 

@@ -95,7 +95,7 @@ pub(crate) async fn two_writers_cannot_insert_the_same_unique_row(tree: Arc<Tree
         let claim = Claim::by(Manager::by_owner()).all().unique_keys(Manager::external_ids(), [OWNER]);
         let external_ids = [(OWNER.to_owned(), "tests".to_owned())].into();
         let manager = want.row(&Arc::new(claim), Manager { target: target.into(), external_ids });
-        let root = Claim::only().part(Referrer::manager_options(), |_, _| false);
+        let root = Claim::only().part(Referrer::manager_options(), |_| false);
         want.row(&Arc::new(root), Referrer { manager_options: [manager].into() });
         want
     };
