@@ -188,7 +188,8 @@ impl Writer {
 
     /// Makes `partial` (apiVersion, kind, metadata.name and the fields of this manager) what this manager owns of
     /// the object `name`, created if it does not exist. Fields it owned before and leaves out are removed; a field
-    /// of another manager is taken over.
+    /// of another manager is taken over. With `metadata.uid` in `partial`, another object of that name is a
+    /// [`WriteError::Conflict`] instead of a target.
     ///
     /// # Cancellation
     /// The write may have happened; repeating it is harmless.

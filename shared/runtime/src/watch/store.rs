@@ -132,6 +132,13 @@ impl<T> Object<T> {
             Content::Unreadable(_) => None,
         }
     }
+
+    fn error(&self) -> Option<&Arc<str>> {
+        match &self.content {
+            Content::Readable(_) => None,
+            Content::Unreadable(error) => Some(error),
+        }
+    }
 }
 
 impl<Key, T> Store<Key, T> {
@@ -227,7 +234,8 @@ impl<Key: Clone + Ord, T: PartialEq> Store<Key, T> {
             Update::Unreadable { uid, error } => (None, Some(error), uid),
         };
         let same_object = before.is_some_and(|before| before.uid == uid);
-        if same_object && new.is_some() && new == old {
+        let old_error = before.and_then(Object::error);
+        if same_object && new == old && unreadable.as_ref() == old_error {
             return;
         }
         let recreated = before.is_some() && !same_object;
@@ -287,10 +295,7 @@ impl<Key: Ord, T> Snapshot<Key, T> {
 
     /// The objects that cannot be read, with the reason.
     pub fn unreadable(&self) -> impl Iterator<Item = (&Key, &str)> {
-        self.objects.iter().filter_map(|(key, object)| match &object.content {
-            Content::Unreadable(error) => Some((key, error.as_ref())),
-            Content::Readable(_) => None,
-        })
+        self.objects.iter().filter_map(|(key, object)| Some((key, object.error()?.as_ref())))
     }
 
     /// How many objects there are, readable or not.

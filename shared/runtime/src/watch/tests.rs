@@ -214,6 +214,8 @@ async fn an_object_that_cannot_be_read_is_unreadable_not_absent_and_stalls_nobod
     bench.expect("bad: - -> fine").await;
     events.send(event("MODIFIED", &object("bad", "1", 12, &json!({ "v": 7 })))).await.expect("watched");
     bench.expect("bad: fine -> - unreadable").await;
+    // The same trouble again is no news: the next change is the deletion.
+    events.send(event("MODIFIED", &object("bad", "1", 13, &json!({ "v": 7 })))).await.expect("watched");
     events.send(event("DELETED", &object("bad", "1", 13, &json!({ "v": 7 })))).await.expect("watched");
     bench.expect("bad: - -> -").await;
 }
