@@ -27,6 +27,8 @@ mod ownership;
 mod plan;
 #[cfg(test)]
 mod replay;
+#[cfg(test)]
+mod tests;
 mod watched;
 
 use std::time::Duration;
