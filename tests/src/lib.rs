@@ -1,1 +1,13 @@
-//! Scenarios, demo and benches over real parts.
+//! Scenarios over real parts, shared by the demo, the tests and the benches.
+//!
+//! In: a rig (`causeway-rig`) and the programs that cargo built. Out: [`blue::BlueWorld`], a cluster with a host and its
+//! simulated card, a regular node, and Causeway running on all of them. Never decides what is right: that is the
+//! business of whoever uses the scenario.
+//!
+//! First file to read: [`blue`].
+
+#![forbid(unsafe_code)]
+
+pub mod blue;
+pub mod manifests;
+pub mod states;

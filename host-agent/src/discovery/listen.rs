@@ -22,8 +22,8 @@ pub async fn listen(netlink: NetlinkStore, looker: Looker, stop: CancellationTok
                 }
             },
             // What could not be observed can be now; an empty first dump comes without a batch.
-            changed = readiness.changed() => {
-                if changed.is_err() {
+            event = readiness.changed() => {
+                if event.is_err() {
                     return;
                 }
                 if matches!(&*readiness.borrow_and_update(), Readiness::Ready) {

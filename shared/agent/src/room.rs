@@ -187,7 +187,7 @@ impl<H: Half> StateRoom<H> {
                     condition = condition.type_,
                     status = condition.status.as_str(),
                     reason = condition.reason,
-                    message = condition.message,
+                    detail = condition.message,
                     created = state.is_none(),
                     "State published"
                 );

@@ -41,7 +41,7 @@ fn complete(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
                     (*name).to_owned(),
                     JSONSchemaProps {
                         type_: Some((*type_).to_owned()),
-                        description: Some((*description).to_owned()),
+                        description: description.map(str::to_owned),
                         ..JSONSchemaProps::default()
                     },
                 );
@@ -51,9 +51,10 @@ fn complete(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd
 }
 
-/// Name, type and description of the properties that every Kubernetes object has.
-const STANDARD_PROPERTIES: &[(&str, &str, &str)] = &[
-    ("apiVersion", "string", "Group and version of this object's schema."),
-    ("kind", "string", "Kind of this object."),
-    ("metadata", "object", "Standard metadata of the object."),
+/// Name, type and description of the properties that every Kubernetes object has. The API server refuses any word
+/// about `metadata` but its type.
+const STANDARD_PROPERTIES: &[(&str, &str, Option<&str>)] = &[
+    ("apiVersion", "string", Some("Group and version of this object's schema.")),
+    ("kind", "string", Some("Kind of this object.")),
+    ("metadata", "object", None),
 ];

@@ -1,0 +1,30 @@
+//! The project's own manifests, as an administrator would apply them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+/// The project's `deploy/`.
+#[must_use]
+pub fn deploy() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
+}
+
+/// Every YAML file of a folder of `deploy/`, joined, in name order.
+///
+/// # Errors
+/// The folder cannot be read, or holds none.
+pub fn folder(name: &str) -> anyhow::Result<String> {
+    let folder = deploy().join(name);
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut paths: Vec<_> = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    anyhow::ensure!(!paths.is_empty(), "{} holds no YAML", folder.display());
+    let mut all = String::new();
+    for path in paths {
+        all.push_str("---\n");
+        all.push_str(&std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    Ok(all)
+}
