@@ -1,5 +1,11 @@
 //! The program as a process: what it says and how it ends where there is no API server to talk to.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests: clippy knows only the tests themselves"
+)]
+
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
