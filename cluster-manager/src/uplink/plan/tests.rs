@@ -316,6 +316,14 @@ fn the_states_of_a_missing_uplink_go_and_those_of_others_stay() {
 }
 
 #[test]
+fn an_index_that_is_behind_takes_no_other_uplinks_state_away() {
+    let name = UplinkName::from("br-blue");
+    let mut world = world(None, BLUE_A, &[("br-red.node-a", state("br-red", "node-a"))])(&name);
+    world.states_of.push(StateKey::from("br-red.node-a"));
+    assert_eq!(super::uplink(&name, &world, at(0)).steps, []);
+}
+
+#[test]
 fn a_terminating_uplink_gives_up_its_states_before_our_finalizer() {
     check(
         "6: start-up, terminating Uplink, unreferenced, one state",
