@@ -31,6 +31,9 @@ const BACKLOG_LIMIT: usize = 1 << 20;
 /// Room made for each read; a power of two that holds most updates.
 const READ_SIZE: usize = 16 << 10;
 
+/// How long to wait for what a server may have said before it stopped listening; its bytes are there already.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// Identity of our echo requests; other requests have numbers.
 const PROBE_ID: &str = "probe";
 
@@ -48,6 +51,8 @@ pub(crate) struct Connection {
     outgoing: BytesMut,
     /// Bytes were handed to the stream that it may hold back (TLS).
     unflushed: bool,
+    /// Sending is over; what the server said before is still worth reading, as it may tell why.
+    write_error: Option<std::io::Error>,
     /// Arrived while [`call`](Self::call) waited for its reply.
     early: VecDeque<Incoming>,
     next_id: u64,
@@ -76,6 +81,7 @@ impl Connection {
             decoder: Decoder::new(options.max_frame),
             outgoing: BytesMut::new(),
             unflushed: false,
+            write_error: None,
             early: VecDeque::new(),
             next_id: 0,
             probe_interval: options.probe_interval,
@@ -142,18 +148,32 @@ impl Connection {
     /// One step of input, output or probing, whichever is possible first.
     async fn exchange(&mut self) -> Result<(), ConnectionError> {
         self.decoder.buffer().reserve(READ_SIZE);
+        if self.write_error.is_some() {
+            let rest = tokio::time::timeout(LAST_WORDS, self.reader.read_buf(self.decoder.buffer())).await;
+            return match (rest, self.write_error.take()) {
+                (Ok(Ok(length)), error) if length > 0 => {
+                    self.write_error = error;
+                    self.counters.bytes_in.add(length);
+                    Ok(())
+                }
+                (_, Some(error)) => Err(ConnectionError::Broken(error)),
+                (_, None) => Err(ConnectionError::Closed { mid_frame: self.decoder.is_mid_frame() }),
+            };
+        }
         let has_output = !self.outgoing.is_empty() || self.unflushed;
         let probe_at = self.probed.unwrap_or(self.last_heard) + self.probe_interval;
         tokio::select! {
             // The backlog is bounded, so output cannot starve input, while an endless input could starve output. The
             // probe comes last: a server must not look silent because this side was busy.
             biased;
-            written = write_some(&mut self.writer, &self.outgoing), if has_output => {
-                let length = written.map_err(ConnectionError::Broken)?;
-                self.unflushed = length > 0;
-                self.outgoing.advance(length);
-                self.counters.bytes_out.add(length);
-            }
+            written = write_some(&mut self.writer, &self.outgoing), if has_output => match written {
+                Ok(length) => {
+                    self.unflushed = length > 0;
+                    self.outgoing.advance(length);
+                    self.counters.bytes_out.add(length);
+                }
+                Err(error) => self.write_error = Some(error),
+            },
             read = self.reader.read_buf(self.decoder.buffer()) => {
                 let length = read.map_err(ConnectionError::Broken)?;
                 if length == 0 {

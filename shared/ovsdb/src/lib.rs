@@ -1,4 +1,28 @@
-//! OVSDB client: typed rows, snapshots, change events and minimal transactions.
+//! OVSDB client: typed rows, snapshots, change events and minimal transactions (RFC 7047 and ovsdb-server(7)).
+//!
+//! **In:** a remote in OVS's own syntax, row types declared with [`table!`], desired rows ([`Desired`]).
+//! **Out:** [`Snapshot`]s that follow the database, [`Events`] by row, a [`Status`] that tells whether they are current,
+//! and transactions that hold only what differs ([`diff()`]).
+//!
+//! ```text
+//!  remote ── connection ── store::driver ──► snapshot (watch), events (broadcast), status (watch)
+//!               ▲                                  │
+//!               └──── transact ◄── diff(desired, snapshot)
+//! ```
+//!
+//! * A snapshot is complete or it is the last complete one; which of the two, [`Store::current`] knows.
+//! * No change is lost: after a reconnection without resumption, old and new contents are compared. A subscriber that
+//!   lags is told to look at everything.
+//! * What is not claimed is not written; what a transaction relies on is guarded.
+//! * The server's schema decides: what was declared and is missing or of another type is an error that names it.
+//!
+//! Never: knows what a table means, spawns tasks, polls, retries a transaction, deletes what no sweep covers, or follows
+//! only the leader of a cluster (any member will do).
+//!
+//! First file to read: `store.rs`, then `store/driver.rs`; for writing `diff.rs`. The row declarations of a database live
+//! with their users.
+
+#![forbid(unsafe_code)]
 
 mod backoff;
 mod change;

@@ -33,7 +33,7 @@ impl Default for Options {
         Self {
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(10),
-            sync_timeout: Duration::from_secs(60),
+            sync_timeout: Duration::from_mins(1),
             probe_interval: Duration::from_secs(5),
             max_frame: 256 << 20,
             backoff_min: Duration::from_millis(50),

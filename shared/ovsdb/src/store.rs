@@ -77,7 +77,6 @@ impl StoreBuilder {
     }
 
     /// The store, and the future that keeps it current.
-    #[must_use]
     pub fn build(self) -> (Store, Driver) {
         let (commands, queue) = mpsc::channel(COMMAND_QUEUE);
         let (events, _) = broadcast::channel(self.options.event_capacity.max(1));

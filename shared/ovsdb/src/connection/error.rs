@@ -54,7 +54,7 @@ pub enum ConnectionError {
         remote: Remote,
         /// Why.
         #[source]
-        source: TlsError,
+        source: Box<TlsError>,
     },
     /// Server and client could not agree on TLS; also a certificate that the CA did not sign.
     #[error("TLS handshake with {remote} failed")]

@@ -22,7 +22,8 @@ pub(super) async fn open(
         Remote::Unix(path) => Ok(Box::new(UnixStream::connect(path).await.map_err(failed)?)),
         Remote::Tcp(address) => Ok(Box::new(tcp(address).await.map_err(failed)?)),
         Remote::Ssl(address) => {
-            let tls_failed = |source| ConnectionError::Tls { remote: remote.clone(), source };
+            let tls_failed =
+                |source| ConnectionError::Tls { remote: remote.clone(), source: Box::new(source) };
             let config =
                 tls.ok_or(TlsError::NotConfigured).map_err(tls_failed)?.load().await.map_err(tls_failed)?;
             let name = server_name(&address.host).map_err(tls_failed)?;

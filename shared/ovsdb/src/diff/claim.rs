@@ -9,13 +9,16 @@ use crate::row::{ColumnRef, Index, Row};
 use crate::value::Atom;
 use uuid::Uuid;
 
+/// Decides whether an element or key is ours.
+type Owned = dyn Fn(&Outlook<'_>, &Atom) -> bool + Send + Sync;
+
 /// How much of a column is owned.
 #[derive(Clone)]
 pub(super) enum Ownership {
     /// All of it.
     Whole,
     /// The elements or keys for which this holds, besides those that are wanted.
-    Part(Arc<dyn Fn(&Outlook<'_>, &Atom) -> bool + Send + Sync>),
+    Part(Arc<Owned>),
 }
 
 /// How a desired row is recognised among the existing ones.

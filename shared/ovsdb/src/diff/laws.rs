@@ -90,7 +90,7 @@ impl Model {
 }
 
 fn run<T: Row>(rows: &mut BTreeMap<Uuid, T>, operation: &Operation, names: &BTreeMap<String, Uuid>) -> bool {
-    let named = |datum: &Datum| {
+    let resolved = |datum: &Datum| {
         datum.map_atoms(|atom| match atom {
             Atom::NamedUuid(name) => Atom::Uuid(names[name]),
             other => other.clone(),
@@ -98,7 +98,7 @@ fn run<T: Row>(rows: &mut BTreeMap<Uuid, T>, operation: &Operation, names: &BTre
     };
     let assign = |row: &mut T, columns: &Columns| {
         for (column, value) in columns {
-            row.set_datum(column, Some(&named(value))).unwrap();
+            row.set_datum(column, Some(&resolved(value))).unwrap();
         }
     };
     let matching = |rows: &BTreeMap<Uuid, T>, conditions: &[Condition]| -> Vec<Uuid> {
@@ -123,7 +123,7 @@ fn run<T: Row>(rows: &mut BTreeMap<Uuid, T>, operation: &Operation, names: &BTre
         Operation::Mutate { conditions, mutations, .. } => {
             for uuid in matching(rows, conditions) {
                 for mutation in mutations {
-                    mutate(rows.get_mut(&uuid).unwrap(), mutation, &named(&mutation.value));
+                    mutate(rows.get_mut(&uuid).unwrap(), mutation, &resolved(&mutation.value));
                 }
             }
         }
@@ -323,21 +323,35 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_made_on_another_state_never_overwrites_what_it_did_not_see(
-        wish in wish(), other in wish(), before in world(),
+    fn of_two_plans_for_the_same_value_the_second_fails_and_changes_nothing(
+        wish in wish(), first in modes(), second in modes(), before in world(),
     ) {
-        let stale = diff(&desired(&wish), &before.snapshot()).unwrap();
-        let mut raced = before.clone();
-        raced.execute(&diff(&desired(&other), &before.snapshot()).unwrap());
-        let mut after = raced.clone();
-        // Either loudly refused, or the end is as if planned from the present state.
-        if after.execute(&stale) && after != raced {
-            for (uuid, group) in &after.groups {
-                let (seen, now) = (before.groups.get(uuid), raced.groups.get(uuid));
-                if let (Some(seen), Some(now)) = (seen, now) && now.mode != seen.mode {
-                    prop_assert_eq!(&group.mode, &now.mode, "an unseen value was overwritten");
-                }
-            }
+        let mut base = before;
+        base.execute(&diff(&desired(&wish), &base.snapshot()).unwrap());
+        let plan = |modes: &[Option<String>]| diff(&desired(&with_modes(&wish, modes)), &base.snapshot()).unwrap();
+        let mut present = base.clone();
+        prop_assert!(present.execute(&plan(&first)));
+        let mut after = present.clone();
+        let accepted = after.execute(&plan(&second));
+        let changed = |mode: &Option<String>, new: &Option<String>| mode != new;
+        let conflict = wish.values().zip(first.iter().zip(&second)).any(|((mode, _), (first, second))| {
+            changed(mode, first) && changed(mode, second)
+        });
+        prop_assert_eq!(accepted, !conflict);
+        if conflict {
+            prop_assert_eq!(after, present);
         }
     }
+}
+
+fn modes() -> impl Strategy<Value = Vec<Option<String>>> {
+    proptest::collection::vec(proptest::option::of("[st]"), 4)
+}
+
+fn with_modes(wish: &Wish, modes: &[Option<String>]) -> Wish {
+    let changed = wish
+        .iter()
+        .zip(modes)
+        .map(|((name, (_, members)), mode)| (name.clone(), (mode.clone(), members.clone())));
+    changed.collect()
 }

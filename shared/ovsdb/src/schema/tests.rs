@@ -16,7 +16,7 @@ crate::table! {
     }
 }
 
-fn schema(columns: Value) -> DatabaseSchema {
+fn schema(columns: &Value) -> DatabaseSchema {
     let json =
         json!({"name": "db", "version": "8.3.0", "tables": {"Bridge": {"columns": columns, "isRoot": true}}});
     DatabaseSchema::parse(&json).unwrap()
@@ -37,12 +37,12 @@ fn columns() -> Value {
 fn mismatches(change: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut columns = columns();
     change(&mut columns);
-    check(&[Bridge::spec()], &schema(columns)).unwrap_err().iter().map(ToString::to_string).collect()
+    check(&[Bridge::spec()], &schema(&columns)).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_schema_with_all_declared_columns_is_accepted() {
-    let layouts = check(&[Bridge::spec()], &schema(columns())).unwrap();
+    let layouts = check(&[Bridge::spec()], &schema(&columns())).unwrap();
     assert!(layouts[0].columns.iter().all(Option::is_some));
     assert_eq!(layouts[0].columns[1].as_ref().unwrap().ref_table.as_deref(), Some("Port"));
 }
@@ -51,7 +51,7 @@ fn a_schema_with_all_declared_columns_is_accepted() {
 fn a_missing_optional_column_is_accepted_and_known_to_be_missing() {
     let mut columns = columns();
     columns.as_object_mut().unwrap().remove("flood");
-    let layouts = check(&[Bridge::spec()], &schema(columns)).unwrap();
+    let layouts = check(&[Bridge::spec()], &schema(&columns)).unwrap();
     assert_eq!(layouts[0].columns[4], None);
 }
 
@@ -103,7 +103,7 @@ fn a_reply_that_is_no_schema_is_refused_with_the_place() {
 
 #[test]
 fn defaults_are_those_that_servers_omit() {
-    let schema = schema(columns());
+    let schema = schema(&columns());
     let default = |column: &str| schema.tables["Bridge"].columns[column].default_datum();
     assert_eq!(default("name"), Datum::scalar(""));
     assert_eq!(default("ports"), Datum::Set(BTreeSet::new()));

@@ -33,7 +33,7 @@ impl SnapshotBuilder {
             && let Some(table) = slot.as_any().downcast_ref::<TypedTable<T>>()
         {
             let mut table = table.clone();
-            table.put(uuid, Some(Arc::new(row)));
+            table.put(uuid, Some(&Arc::new(row)));
             *slot = Arc::new(table);
         }
         this

@@ -80,8 +80,8 @@ impl<T: Row> TypedTable<T> {
     }
 
     /// Puts or removes one row, keeps the indexes in step, and returns the row that was there.
-    pub(crate) fn put(&mut self, uuid: Uuid, new: Option<Arc<T>>) -> Option<Arc<T>> {
-        let old = match &new {
+    pub(crate) fn put(&mut self, uuid: Uuid, new: Option<&Arc<T>>) -> Option<Arc<T>> {
+        let old = match new {
             Some(row) => self.rows.insert(uuid, row.clone()),
             None => self.rows.remove(&uuid),
         };
@@ -193,7 +193,7 @@ impl<T: Row> AnyTable for TypedTable<T> {
                     None
                 }
             };
-            let old = next.put(uuid, new.clone());
+            let old = next.put(uuid, new.as_ref());
             if old != new {
                 changes.push(RowChange::new(uuid, old, new));
             }
