@@ -18,7 +18,8 @@ pub struct Options {
     pub probe_interval: Duration,
     /// Longest acceptable message, in bytes. Default 256 MiB: the first contents of a table set come as one message.
     pub max_frame: usize,
-    /// Pause before the first reconnection; doubles with each failure. Default 50 ms.
+    /// Pause before the first reconnection; doubles with each failure in a row. A connection that ends within a second of
+    /// its sync counts as a failure. Default 50 ms.
     pub backoff_min: Duration,
     /// Longest pause between reconnections. Default 5 s.
     pub backoff_max: Duration,

@@ -117,11 +117,14 @@ impl Snapshot {
         let mut changes = Vec::new();
         let mut tables = self.tables.to_vec();
         for update in updates {
-            let table = tables
-                .iter_mut()
-                .find(|table| table.name() == update.table)
-                .ok_or_else(|| UpdateError::UnknownTable { table: update.table.to_owned() })?;
-            *table = table.apply(&update.rows, &mut changes)?;
+            let mut known = false;
+            for table in tables.iter_mut().filter(|table| table.name() == update.table) {
+                *table = table.apply(&update.rows, &mut changes)?;
+                known = true;
+            }
+            if !known {
+                return Err(UpdateError::UnknownTable { table: update.table.to_owned() });
+            }
         }
         Ok((Self { generation: self.generation + 1, tables: tables.into() }, changes))
     }

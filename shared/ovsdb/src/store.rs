@@ -56,12 +56,10 @@ pub struct StoreBuilder {
 }
 
 impl StoreBuilder {
-    /// Reads a table. Declaring one twice changes nothing.
-    ///
-    /// One row type per table and store: of two types for the same table, the server's updates reach the first.
+    /// Reads a table. Declaring a row type twice changes nothing; two row types may read different columns of one table.
     #[must_use]
     pub fn table<T: Row>(mut self) -> Self {
-        if !self.specs.iter().any(|spec| spec.name == T::TABLE) {
+        if !self.tables.iter().any(|table| table.as_any().is::<TypedTable<T>>()) {
             self.specs.push(T::spec());
             self.tables
                 .push(Arc::new(TypedTable::<T>::new(crate::schema::TableLayout { columns: Vec::new() })));

@@ -1,11 +1,12 @@
 //! The task behind a store: connect, check the schema, read everything or resume, follow, and again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
@@ -26,6 +27,10 @@ use crate::value::{parse_uuid, shorten};
 
 /// Names our monitor on the connection, which has no other.
 const MONITOR_ID: &str = "store";
+
+/// A connection that lasted this long was a success. Shorter ones count as failures, so that a server which breaks every
+/// connection with its first update is not asked for everything again without pause.
+const STABLE: Duration = Duration::from_secs(1);
 
 /// A transaction on its way to the server.
 pub(super) struct Command {
@@ -136,10 +141,13 @@ impl Driver {
             return error.into();
         }
         info!(database = %self.declaration.database, %remote, resumed = monitor.resumed, "OVSDB in sync");
-        self.backoff.reset();
         self.shared.status.send_replace(Status::Synced);
+        let since = Instant::now();
         let mut last = monitor.transaction;
         let why = self.follow(&mut connection, monitor.notation, &mut last).await;
+        if since.elapsed() >= STABLE {
+            self.backoff.reset();
+        }
         // A snapshot that could not be updated is out of step, and a cancelled monitor may mean another database.
         if !matches!(why, LostReason::Update(_) | LostReason::MonitorCanceled { .. }) {
             self.resume = last.map(|transaction| ResumePoint { transaction, layouts });
@@ -342,12 +350,17 @@ fn transaction_id(text: &str) -> Option<Uuid> {
     parse_uuid(text).filter(|id| !id.is_nil())
 }
 
-/// One monitor request per table: the declared columns that the server has.
+/// One monitor request per table: the declared columns that the server has, each once.
 fn monitor_requests(specs: &[TableSpec], layouts: &[TableLayout]) -> Value {
-    let request = |(spec, layout): (&TableSpec, &TableLayout)| {
-        let present = spec.columns.iter().zip(&layout.columns).filter(|(_, known)| known.is_some());
-        let columns: Vec<&str> = present.map(|(column, _)| column.name).collect();
-        (spec.name.to_owned(), json!([{ "columns": columns }]))
-    };
-    Value::Object(specs.iter().zip(layouts).map(request).collect::<Map<_, _>>())
+    let mut tables: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (spec, layout) in specs.iter().zip(layouts) {
+        let columns = tables.entry(spec.name).or_default();
+        for (column, known) in spec.columns.iter().zip(&layout.columns) {
+            if known.is_some() && !columns.contains(&column.name) {
+                columns.push(column.name);
+            }
+        }
+    }
+    let request = |(table, columns): (&str, Vec<&str>)| (table.to_owned(), json!([{ "columns": columns }]));
+    Value::Object(tables.into_iter().map(request).collect())
 }

@@ -49,6 +49,37 @@ async fn a_server_that_knows_only_the_rfc_is_followed_by_monitor() {
     assert_eq!(names(&store, 1).await, ["c"]);
 }
 
+#[tokio::test]
+async fn two_row_types_may_read_one_table() {
+    ovsdb::table! {
+        /// The same table as `Thing`, seen differently.
+        pub(crate) struct Other in "Thing" {
+            numbers: std::collections::BTreeSet<i64>,
+            optional later: Option<String>,
+        }
+    }
+    let fake = Fake::new();
+    let (store, _guard) = fake.store_of(options(), |builder| builder.table::<Thing>().table::<Other>());
+    let (mut peer, request) = fake.accept_monitor(&schema(true)).await;
+    assert_eq!(request["params"][2], json!({"Thing": [{"columns": ["name", "numbers", "later"]}]}));
+    peer.reply(
+        &request,
+        &json!([false, key(1), {"Thing": {key(1): {"initial": {"name": "a", "numbers": 1}}}}]),
+    )
+    .await;
+    names(&store, 1).await;
+    let (snapshot, mut events) = store.subscribe();
+    assert_eq!(
+        snapshot.rows::<Other>().map(|(_, row)| row.numbers.clone()).collect::<Vec<_>>(),
+        [[1].into()]
+    );
+    peer.update(2, json!({key(1): {"modify": {"name": "b"}}})).await;
+    assert_eq!(next(&mut events).await, ["a > b"]);
+    peer.update(3, json!({key(1): {"modify": {"numbers": 2}}})).await;
+    let Some(Event::Changes(batch)) = events.next().await else { panic!("no change") };
+    assert_eq!((batch.rows::<Thing>().count(), batch.rows::<Other>().count()), (1, 1));
+}
+
 /// A store that has seen transaction 7, in which row 2 was added to row 1, and has lost its connection.
 async fn interrupted(fake: &Fake) -> (ovsdb::Store, ovsdb::Events, impl Drop) {
     let (store, guard) = fake.store(options());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ovsdb::{Decoder, Options, Remote, Status, Store};
+use ovsdb::{Decoder, Options, Remote, Status, Store, StoreBuilder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -64,8 +64,17 @@ impl Fake {
 
     /// A store of the fake table that is connected to this server.
     pub(crate) fn store(&self, options: Options) -> (Store, DropGuard) {
+        self.store_of(options, StoreBuilder::table::<Thing>)
+    }
+
+    /// A store of any tables that is connected to this server.
+    pub(crate) fn store_of(
+        &self,
+        options: Options,
+        tables: impl FnOnce(StoreBuilder) -> StoreBuilder,
+    ) -> (Store, DropGuard) {
         let remote = Remote::Unix(self.directory.path().join("db.sock"));
-        let (store, driver) = Store::builder(remote, "db").options(options).table::<Thing>().build();
+        let (store, driver) = tables(Store::builder(remote, "db").options(options)).build();
         let stop = CancellationToken::new();
         tokio::spawn(driver.run(stop.clone()));
         (store, stop.drop_guard())

@@ -41,11 +41,14 @@ impl Tree {
 
     /// A program of the tree. It ends when the thread that starts it ends, whatever happens to the test.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|path| self.root.join(path));
-        let libraries = libraries.map(|path| path.display().to_string()).join(":");
+        let (triple, loader) = match std::env::consts::ARCH {
+            "aarch64" => ("aarch64-linux-gnu", "usr/lib/ld-linux-aarch64.so.1"),
+            _ => ("x86_64-linux-gnu", "usr/lib64/ld-linux-x86-64.so.2"),
+        };
+        let libraries = self.root.join("usr/lib").join(triple);
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(self.root.join("usr/lib64/ld-linux-x86-64.so.2"));
-        command.args(["--library-path", &libraries]).arg(self.root.join(program));
+        command.args(["--pdeathsig", "KILL"]).arg(self.root.join(loader));
+        command.arg("--library-path").arg(libraries).arg(self.root.join(program));
         command
     }
 
