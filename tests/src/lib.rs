@@ -9,5 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blue;
+pub mod demo;
 pub mod manifests;
+pub mod observer;
 pub mod states;

@@ -1,0 +1,7 @@
+//! The main job as a story that a person can watch, and that fails if anything in it is not true.
+//!
+//! [`story`] is what happens, [`telling`] is how it is printed, [`picture`] draws the two halves.
+
+pub mod picture;
+pub mod story;
+pub mod telling;
