@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod blue;
 pub mod demo;
 pub mod manifests;

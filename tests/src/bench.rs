@@ -1,0 +1,8 @@
+//! Measures on real parts. Each writes one file into `target/bench/` and says whether its goal holds.
+//!
+//! [`measure`] is the form of a result, [`hand`] changes facts without a program in between, [`react`] measures how
+//! soon the API server has what changed on a machine.
+
+pub mod hand;
+pub mod measure;
+pub mod react;

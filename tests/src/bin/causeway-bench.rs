@@ -1,0 +1,45 @@
+//! `make bench`: every measure, into `target/bench/`.
+
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use causeway_rig::{Level, Settings, require};
+use causeway_tests::bench::react;
+use clap::Parser;
+
+/// Measures Causeway on real parts.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Folder of the results.
+    #[arg(long, default_value_os_t = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench"))]
+    out: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("causeway-bench: not every goal holds");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("causeway-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+    let settings = Settings::from_env()?;
+    require(Level::Switch, &settings).context("the benches cannot run here")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
+    let measures = runtime.block_on(react::all())?;
+    for measure in &measures {
+        println!("{}", measure.line());
+        measure.write(&arguments.out)?;
+    }
+    Ok(measures.iter().all(|measure| measure.holds))
+}
