@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
-use rtnetlink::sys::{AsyncSocket, SocketAddr, TokioSocket};
+use rtnetlink::sys::{AsyncSocket, Socket, SocketAddr, TokioSocket};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tracing::debug;
 
 use crate::error::{DumpError, KernelError};
@@ -33,6 +35,11 @@ const NLM_F_DUMP: u16 = 0x300;
 /// Port number of the kernel. Any process may send to a netlink socket; only the kernel is believed.
 const KERNEL: u32 = 0;
 
+/// What wakes a listener. The error counts: a full receive buffer can be reported when the queue is empty already, and
+/// the kernel then drops every event, without another sign, until the error has been read. Waiting for readable alone
+/// (as `TokioSocket` does) would wait for ever.
+const INTEREST: Interest = Interest::READABLE.add(Interest::ERROR);
+
 /// Whether the kernel threw messages away before this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -44,27 +51,32 @@ pub(crate) enum Arrival {
 
 /// A socket that listens to multicast groups.
 pub(crate) struct EventSocket {
-    socket: TokioSocket,
+    socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
 }
 
 impl EventSocket {
     /// Listens to `groups` (bit 0 is group 1) with a receive buffer of `receive_buffer` bytes.
     pub(crate) fn open(protocol: isize, groups: u32, receive_buffer: usize) -> io::Result<Self> {
-        let mut socket = TokioSocket::new(protocol)?;
-        let inner = socket.socket_mut();
-        inner.bind(&SocketAddr::new(0, groups))?;
-        if let Err(errno) = setsockopt(inner, RcvBufForce, &receive_buffer) {
+        let mut socket = Socket::new(protocol)?;
+        socket.set_non_blocking(true)?;
+        socket.bind(&SocketAddr::new(0, groups))?;
+        if let Err(errno) = setsockopt(&socket, RcvBufForce, &receive_buffer) {
             // Without CAP_NET_ADMIN the system's limit applies. A small buffer costs a dump now and then, nothing else.
             debug!(error = %errno, "Receive buffer kept at the system's limit");
-            inner.set_rx_buf_sz(i32::try_from(receive_buffer).unwrap_or(i32::MAX))?;
+            socket.set_rx_buf_sz(i32::try_from(receive_buffer).unwrap_or(i32::MAX))?;
         }
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for types that could swap their descriptor; this one owns its only one"
+        )]
+        let socket = AsyncFd::with_interest(socket, INTEREST)?;
         Ok(Self { socket, buffer: Vec::with_capacity(DATAGRAM_LEN) })
     }
 
     /// Also listens to group number `group`. Joining twice is joining once.
     pub(crate) fn join(&mut self, group: u32) -> io::Result<()> {
-        self.socket.socket_mut().add_membership(group)
+        self.socket.get_mut().add_membership(group)
     }
 
     /// Waits for a datagram of the kernel and keeps it.
@@ -72,19 +84,18 @@ impl EventSocket {
     /// # Cancellation
     /// Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> io::Result<Arrival> {
-        arrival(receive(&self.socket, &mut self.buffer).await)
+        loop {
+            let mut guard = self.socket.ready(INTEREST).await?;
+            if let Some(arrival) = try_receive(guard.get_inner(), &mut self.buffer) {
+                return arrival;
+            }
+            guard.clear_ready();
+        }
     }
 
     /// Takes a datagram if one is queued right now. Asks the kernel, not the runtime, whose knowledge may be old.
     pub(crate) fn try_next(&mut self) -> Option<io::Result<Arrival>> {
-        loop {
-            self.buffer.clear();
-            match self.socket.socket_ref().recv_from(&mut self.buffer, 0) {
-                Ok((_, from)) if from.port_number() != KERNEL => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                received => return Some(arrival(received.map(|_| ()))),
-            }
-        }
+        try_receive(self.socket.get_ref(), &mut self.buffer)
     }
 
     /// The messages of the kept datagram.
@@ -237,11 +248,19 @@ fn encode(request: &Request<'_>, sequence: u32) -> Vec<u8> {
     bytes
 }
 
-fn arrival(received: io::Result<()>) -> io::Result<Arrival> {
-    match received {
-        Ok(()) => Ok(Arrival::Datagram),
-        Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => Ok(Arrival::Lost),
-        Err(error) => Err(error),
+/// Takes the next datagram that the kernel sent, if there is one.
+fn try_receive(socket: &Socket, buffer: &mut Vec<u8>) -> Option<io::Result<Arrival>> {
+    loop {
+        buffer.clear();
+        match socket.recv_from(buffer, 0) {
+            Ok((_, from)) if from.port_number() == KERNEL => return Some(Ok(Arrival::Datagram)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+            Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => {
+                return Some(Ok(Arrival::Lost));
+            }
+            Err(error) => return Some(Err(error)),
+        }
     }
 }
 

@@ -35,7 +35,7 @@ const PACE: Duration = Duration::from_millis(5);
 /// Most changes in one batch; more are a resync, so that slow subscribers cannot pile up memory.
 const BATCH_LIMIT: usize = 4096;
 /// Datagrams taken in one go before a steady stream of events is published in between.
-const DRAIN_LIMIT: usize = 4096;
+const DRAIN_LIMIT: usize = 1024;
 /// First and longest pause after a failure.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// First and longest pause when events are lost again while they are being caught up with.
