@@ -147,6 +147,7 @@ impl From<Status> for WriteError {
     fn from(status: Status) -> Self {
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         match status.code {
+            422 if means_other_object(&status) => Self::Conflict(status.message),
             400 | 406 | 415 | 422 => Self::Invalid(status.message),
             401 | 403 => Self::Forbidden(status.message),
             404 | 410 => Self::NotFound(status.message),
@@ -157,6 +158,13 @@ impl From<Status> for WriteError {
             code => Self::Server { code, message: status.message },
         }
     }
+}
+
+/// Whether an apply was refused because of its `metadata.uid`. Where nothing of the name exists the API server says 409,
+/// where another object does it calls the uid an immutable field. Source: tests/tests/api_crds.rs, on a real server.
+fn means_other_object(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
 impl WriteMetrics {
@@ -203,7 +211,8 @@ impl Writer {
         self.write::<K, K>("apply", api.patch(name, &params, &Patch::Apply(partial))).await
     }
 
-    /// [`Writer::apply`] on the status subresource, for kinds that have one.
+    /// [`Writer::apply`] on the status subresource, for kinds that have one. There the API server does not look at
+    /// `metadata.uid`: put `metadata.resourceVersion` into `partial` where another object of that name matters.
     pub async fn apply_status<K: Writable>(
         &self,
         api: &Api<K>,

@@ -83,6 +83,20 @@ async fn answers_of_the_server_have_a_class_and_a_retry() {
 }
 
 #[tokio::test]
+async fn an_apply_that_names_the_uid_of_another_object_is_a_conflict() {
+    let bench = bench().await;
+    let cause =
+        json!({ "field": "metadata.uid", "message": "field is immutable", "reason": "FieldValueInvalid" });
+    let body = json!({
+        "kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": "no",
+        "details": { "causes": [cause] },
+    });
+    bench.api.reply(Reply::Json(422, body)).await;
+    let error = bench.writer.apply(&bench.maps, "a", &json!({})).await.expect_err("another object");
+    assert!(matches!(error, WriteError::Conflict(_)), "{error}");
+}
+
+#[tokio::test]
 async fn a_throttling_server_may_name_the_time() {
     let bench = bench().await;
     let body = json!({ "kind": "Status", "status": "Failure", "code": 429, "message": "slow", "details": { "retryAfterSeconds": 7 } });
