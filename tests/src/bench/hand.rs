@@ -16,11 +16,11 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// Reaches into a node.
+    /// Reaches into a node. Has to be called on a runtime.
     ///
     /// # Errors
     /// The namespace is gone, or the kernel refuses a socket.
-    pub async fn in_node(node: &Node) -> anyhow::Result<Self> {
+    pub fn in_node(node: &Node) -> anyhow::Result<Self> {
         let path = format!("/proc/{}/ns/net", node.init());
         let namespace = File::open(&path).with_context(|| format!("opening {path}"))?;
         let runtime = tokio::runtime::Handle::current();

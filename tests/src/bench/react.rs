@@ -127,7 +127,7 @@ impl Bench {
     }
 
     async fn host_mac(&self, measure: &str, world: &BlueWorld) -> anyhow::Result<Measure> {
-        let hand = Hand::in_node(&world.pair.host).await?;
+        let hand = Hand::in_node(&world.pair.host)?;
         let index = hand.index(CARD_INTERFACE).await?;
         let own = [0x52, 0x54, 0x00, 0xd9, 0x20, 0x10];
         let other = [0x02, 0, 0, 0, 0, 0x99];
@@ -152,7 +152,7 @@ impl Bench {
         net: &str,
         state: &str,
     ) -> anyhow::Result<Measure> {
-        let hand = Hand::in_node(node).await?;
+        let hand = Hand::in_node(node)?;
         let index = hand.index(interface).await?;
         let gateways = [2, 1].map(|host| format!("{net}.{host}"));
         let [other, own]: [Ipv4Addr; 2] = [gateways[0].parse()?, gateways[1].parse()?];

@@ -19,7 +19,7 @@ pub fn halves(state: &UplinkState) -> String {
     );
     let or_none = |text: Option<&str>| text.unwrap_or("-").to_owned();
     let list = |texts: &[String]| if texts.is_empty() { "-".to_owned() } else { texts.join(" ") };
-    let host = vec![
+    let host = [
         format!("interface  {}", or_none(status.host_interface_name.as_deref())),
         format!("mac        {}", or_none(status.mac_address.as_deref())),
         format!("addresses  {}", list(&status.ip_addresses)),
@@ -28,7 +28,7 @@ pub fn halves(state: &UplinkState) -> String {
         format!("HostDataReady {}", verdict(&status.conditions, "HostDataReady")),
     ];
     let bridge = status.ovs_bridge.as_ref().and_then(|bridge| bridge.name.as_deref());
-    let card = vec![
+    let card = [
         format!("bridge     {}", or_none(bridge)),
         String::new(),
         String::new(),
