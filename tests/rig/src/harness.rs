@@ -201,3 +201,56 @@ impl Tally {
             .with_context(|| format!("writing the counts to {}", path.display()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(missing: Option<&str>, must: bool, body: Body) -> Result<Completion, Failed> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        run_one(runtime.handle(), missing.map(str::to_owned), must, body)
+    }
+
+    fn body(result: anyhow::Result<()>) -> Body {
+        Box::new(move || Box::pin(std::future::ready(result)))
+    }
+
+    #[test]
+    fn a_missing_requirement_is_ignored_with_its_reason() {
+        let Ok(Completion::Ignored { reason }) = outcome(Some("no etcd"), false, body(Ok(()))) else {
+            panic!("it ran")
+        };
+        assert_eq!(reason.as_deref(), Some("no etcd"));
+    }
+
+    #[test]
+    fn a_missing_requirement_fails_where_the_level_is_required() {
+        let failed = outcome(Some("no etcd"), true, body(Ok(()))).err().unwrap();
+        assert!(failed.message().unwrap().contains("no etcd"));
+    }
+
+    #[test]
+    fn an_error_carries_its_causes() {
+        let error = anyhow::anyhow!("no route").context("pinging");
+        let failed = outcome(None, true, body(Err(error))).err().unwrap();
+        assert_eq!(failed.message(), Some("pinging: no route"));
+    }
+
+    #[test]
+    fn passes_failures_and_panics_are_counted_by_level() {
+        let tally = Tally::default();
+        assert!(tally.count(Level::Api, || Ok(Completion::Completed)).is_ok());
+        assert!(tally.count(Level::Api, || Err(Failed::without_message())).is_err());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            tally.count(Level::Switch, || panic!("a test that panics"))
+        }));
+        assert!(panicked.is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        tally.report(Some(file.path())).unwrap();
+        let lines = std::fs::read_to_string(file.path()).unwrap();
+        assert_eq!(
+            lines,
+            "level=api passed=1 failed=1 ignored=0\nlevel=switch passed=0 failed=1 ignored=0\n"
+        );
+    }
+}

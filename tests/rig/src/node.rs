@@ -276,8 +276,15 @@ impl Node {
     /// Starts a program that runs beside the test, as a service of the node would.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If it cannot be started, or is one of [`PROGRAMS`] and was not built.
     pub async fn spawn(&self, program: Program) -> anyhow::Result<Process> {
+        let path = program.argv.first().map_or(Path::new(""), Path::new);
+        if let Ok(name) = path.strip_prefix(PROGRAMS)
+            && !self.path(path).exists()
+        {
+            let folder = crate::settings::built_programs()?;
+            bail!("{} is not there: build it first (cargo build)", folder.join(name).display());
+        }
         self.inside.spawn(program).await
     }
 
@@ -290,12 +297,7 @@ impl Node {
         name: &str,
         arguments: impl IntoIterator<Item = A>,
     ) -> anyhow::Result<Process> {
-        let path = Path::new(PROGRAMS).join(name);
-        if !self.path(&path).exists() {
-            let folder = crate::settings::built_programs()?;
-            bail!("{} is not there: build it first (cargo build)", folder.join(name).display());
-        }
-        self.spawn(Program::new(path).args(arguments)).await
+        self.spawn(Program::built(name).args(arguments)).await
     }
 
     /// A port that leads out of the rig's nodes: a veth whose other end is on the fabric bridge of the rig, where

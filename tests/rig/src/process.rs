@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use tokio::sync::{oneshot, watch};
 
 use crate::inside::Inside;
+use crate::node::PROGRAMS;
 use crate::wait::{tail, wait_for};
 
 /// How long a killed process may take to be gone.
@@ -36,6 +37,12 @@ impl Program {
         let program = program.as_ref().to_owned();
         let name = Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
         Self { name, argv: vec![program], env: Vec::new(), cgroup: None }
+    }
+
+    /// A program that cargo built, by its file name, where nodes show it.
+    #[must_use]
+    pub fn built(name: &str) -> Self {
+        Self::new(Path::new(PROGRAMS).join(name))
     }
 
     /// Another name for log file and cgroup, where one program runs twice.

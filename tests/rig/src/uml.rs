@@ -23,13 +23,13 @@ pub const UML_OUT: &str = "/causeway/out";
 const GUEST: &str = "/causeway/guest";
 
 /// Process 1 of the kernel. The command is in `argv`, words ended by NUL; its exit status goes to `status`, as the
-/// kernel itself always exits with 0.
+/// kernel itself exits with 0 unless it panics, which it also does when process 1 gives up.
 const INIT: &str = r#"#!/bin/bash
 export PATH=/causeway/bin:/causeway/kube:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 mount -t proc proc /proc
 mount -t tmpfs memory /mnt
 mkdir /mnt/upper /mnt/work /mnt/root
-mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root || exec poweroff -f
+mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root || exit
 cd /mnt/root
 mount -t proc proc proc
 mount -t sysfs sysfs sys
@@ -52,7 +52,8 @@ mapfile -d "" -t argv </causeway/guest/argv
 "${argv[@]}"
 echo $? >/causeway/out/.status
 sync
-exec poweroff -f
+echo o >/proc/sysrq-trigger
+exec sleep infinity
 ' </dev/console >/dev/console 2>&1
 "#;
 
@@ -118,7 +119,8 @@ impl UmlBuilder {
             .arg(format!("mem={}M", self.memory_mib))
             .args(["root=/dev/root", "rootfstype=hostfs", "ro", "quiet", "con=null", "con0=fd:0,fd:1"])
             .arg(format!("init={GUEST}/init"))
-            .arg("vec0:transport=tap,ifname=tap0,depth=128")
+            // Without gro the kernel drops what the tap hands over in large pieces, and TCP crawls.
+            .arg("vec0:transport=tap,ifname=tap0,depth=128,gro=1")
             // The kernel's memory is a file there.
             .env("TMPDIR", "/dev/shm");
         let process = node.spawn(program).await.context("starting the kernel")?;
@@ -151,10 +153,11 @@ impl Uml {
         let exit = self.process.wait_exit(deadline).await?;
         let console = self.process.log_text()?;
         match std::fs::read_to_string(self.node.path(UML_OUT).join(".status")) {
-            Ok(text) => Ok(UmlOutput { status: text.trim().parse().context("the status")?, console }),
-            Err(_) => {
-                bail!("the kernel ended ({exit}) without a status of its command; its console:\n{console}")
+            Ok(text) if exit.success() => {
+                Ok(UmlOutput { status: text.trim().parse().context("the status")?, console })
             }
+            Ok(_) => bail!("the kernel failed ({exit}) after its command had ended; its console:\n{console}"),
+            Err(_) => bail!("the kernel ended ({exit}) before its command did; its console:\n{console}"),
         }
     }
 
