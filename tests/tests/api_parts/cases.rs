@@ -1,0 +1,133 @@
+//! One manifest and the answer to it: recorded of upstream's definitions, or a row of a table of ours.
+
+use anyhow::{Context, ensure};
+use http::Method;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::rest::{Answer, OBJECT, collection, object, send};
+
+/// A request and the answer that it must get.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    /// What is sent: created, or written over `previous` where there is one.
+    pub(crate) manifest: Value,
+    #[serde(default)]
+    pub(crate) previous: Option<Value>,
+    #[serde(default)]
+    pub(crate) subresource: Option<String>,
+    pub(crate) code: u16,
+    /// Compared where there are no causes.
+    #[serde(default)]
+    pub(crate) message: String,
+    #[serde(default)]
+    pub(crate) causes: Option<Vec<Cause>>,
+    #[serde(default)]
+    pub(crate) stored: Option<Stored>,
+    #[serde(default)]
+    pub(crate) generation: Option<i64>,
+}
+
+/// One reason of a refusal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(crate) struct Cause {
+    #[serde(default)]
+    pub(crate) field: String,
+    #[serde(default)]
+    pub(crate) message: String,
+}
+
+/// What the API server keeps.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) spec: Value,
+    #[serde(default)]
+    pub(crate) status: Option<Value>,
+}
+
+/// The recorded cases of the kinds Uplink and UplinkState.
+///
+/// # Errors
+/// The file is not as it should be.
+pub(crate) fn recorded() -> anyhow::Result<Vec<Case>> {
+    let lines = include_str!("../../conformance/crd/uplink.jsonl").lines();
+    let cases: Vec<Case> = lines
+        .map(|line| serde_json::from_str(line).with_context(|| line.to_owned()))
+        .collect::<Result<_, _>>()?;
+    ensure!(cases.len() == 43, "{} recorded cases", cases.len());
+    Ok(cases)
+}
+
+/// Puts each case to the API server.
+///
+/// # Errors
+/// All that differ, by name.
+pub(crate) async fn check(client: &Client, cases: &[Case]) -> anyhow::Result<()> {
+    let mut wrong = Vec::new();
+    for case in cases {
+        if let Err(error) = case.check(client).await {
+            wrong.push(format!("{}: {error:#}", case.name));
+        }
+    }
+    ensure!(wrong.is_empty(), "{} of {} cases differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    Ok(())
+}
+
+impl Case {
+    async fn check(&self, client: &Client) -> anyhow::Result<()> {
+        let outcome = self.answer(client).await.and_then(|answer| self.compare(&answer));
+        // Whatever came of it, the next case finds nothing there.
+        let gone = send(client, Method::DELETE, &object(&self.manifest)?, OBJECT, None).await?;
+        ensure!(gone.is_accepted() || gone.code == 404, "deleting it: {gone:?}");
+        outcome
+    }
+
+    /// Sends it; leaves what was accepted.
+    ///
+    /// # Errors
+    /// The API server does not answer, or refuses what was there before.
+    pub(crate) async fn answer(&self, client: &Client) -> anyhow::Result<Answer> {
+        let first = self.previous.as_ref().unwrap_or(&self.manifest);
+        let create = format!("{}?fieldValidation=Strict", collection(first)?);
+        let created = send(client, Method::POST, &create, OBJECT, Some(first)).await?;
+        if self.previous.is_none() {
+            return Ok(created);
+        }
+        ensure!(created.is_accepted(), "what was there before is refused: {}", created.message());
+        let version = created.body.pointer("/metadata/resourceVersion").context("a version")?;
+        let mut manifest = self.manifest.clone();
+        let metadata = manifest.get_mut("metadata").and_then(Value::as_object_mut).context("metadata")?;
+        metadata.insert("resourceVersion".to_owned(), version.clone());
+        let subresource = self.subresource.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
+        let update = format!("{}{subresource}?fieldValidation=Strict", object(&manifest)?);
+        send(client, Method::PUT, &update, OBJECT, Some(&manifest)).await
+    }
+
+    fn compare(&self, answer: &Answer) -> anyhow::Result<()> {
+        let said = answer.message();
+        ensure!(answer.code == self.code, "code {} instead of {}: {said}", answer.code, self.code);
+        let mut want = self.causes.clone().unwrap_or_default();
+        want.sort();
+        let mut causes: Vec<Cause> = match answer.body.pointer("/details/causes") {
+            Some(causes) => Vec::deserialize(causes).context("reading the causes")?,
+            None => Vec::new(),
+        };
+        causes.sort();
+        ensure!(causes == want, "causes {causes:#?} instead of {want:#?}");
+        if want.is_empty() && !self.message.is_empty() {
+            ensure!(said == self.message, "message {said:?} instead of {:?}", self.message);
+        }
+        if let Some(want) = &self.stored {
+            let stored = Stored::deserialize(&answer.body).context("reading the stored object")?;
+            ensure!(stored == *want, "stored {stored:?} instead of {want:?}");
+        }
+        if let Some(want) = self.generation {
+            let generation = answer.body.pointer("/metadata/generation").and_then(Value::as_i64);
+            ensure!(generation == Some(want), "generation {generation:?} instead of {want}");
+        }
+        Ok(())
+    }
+}
