@@ -1,10 +1,13 @@
 //! Discovery of one node: the watches, the queue and the engine, ready to run.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway_api::uplink_state::UplinkState;
+use causeway_net::facts::UplinkFacts;
+use causeway_net::state_name::StateName;
 use causeway_runtime::engine::{self, EngineMetrics, KeyQueue, Limits, Pacing};
-use causeway_runtime::watch::{Change, WatchMetrics};
+use causeway_runtime::watch::{Change, Snapshot, WatchMetrics};
 use causeway_runtime::writer::{WriteMetrics, Writer};
 use kube::{Api, Client};
 use prometheus_client::registry::Registry;
@@ -58,14 +61,15 @@ impl<H: Half> Discovery<H> {
             move |change| queue.enqueue(change.key.clone())
         });
         watches.states = watches.states.metered(&metrics.watch).on_change({
-            let (queue, written) = (queue.clone(), written.clone());
+            let (queue, written, uplinks) = (queue.clone(), written.clone(), watches.uplinks.store());
+            let node = node.to_owned();
             move |change: &Change<'_, String, UplinkState>| {
                 if change.new.is_none() {
                     written.forget(change.key);
                 }
-                // The identity cannot change, but an object can be replaced by one of another pair.
-                let both = change.old.iter().chain(&change.new);
-                queue.enqueue_all(both.map(|state| state.spec.uplink_name.clone()));
+                let versions =
+                    change.old.iter().chain(&change.new).map(|state| state.spec.uplink_name.as_str());
+                queue.enqueue_all(concerned(change.key, versions, &node, &uplinks.snapshot()));
             }
         });
         watches.node = watches.node.metered(&metrics.watch).on_change({
@@ -113,5 +117,51 @@ impl<H: Half> Discovery<H> {
             watches.node.run(stop.clone()),
             passes
         );
+    }
+}
+
+/// The Uplinks that a change of a state concerns: those that its versions name, which differ where an object was replaced
+/// by one of another pair, and, where one of them has a name that is not its own, those whose state it keeps away.
+fn concerned<'c>(
+    state: &str,
+    versions: impl Iterator<Item = &'c str>,
+    node: &str,
+    uplinks: &Snapshot<String, UplinkFacts>,
+) -> BTreeSet<String> {
+    let is_named = |uplink: &str| StateName::of(uplink, node).as_str() == state;
+    let mut concerned: BTreeSet<String> = versions.map(str::to_owned).collect();
+    if !concerned.iter().all(|uplink| is_named(uplink)) {
+        concerned.extend(uplinks.iter().map(|(name, _)| name).filter(|name| is_named(name)).cloned());
+    }
+    concerned
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway_api::uplink::UplinkSpec;
+    use causeway_net::selection::NodeConfigs;
+    use causeway_runtime::watch::Store;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(state: &str, versions: &[&str], want: &[&str]) {
+        let uplink = |name: &str| {
+            let configs = Ok(NodeConfigs::parse(&UplinkSpec { node_configs: vec![] }).unwrap());
+            (name.to_owned(), UplinkFacts { name: name.into(), uid: "1".into(), terminating: false, configs })
+        };
+        let uplinks = Store::fixed("Uplink", ["blue", "red"].map(uplink)).snapshot();
+        let found = concerned(state, versions.iter().copied(), "node-a", &uplinks);
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn a_change_of_a_state_concerns_its_uplink_and_the_one_whose_name_it_takes() {
+        check("blue.node-a", &["blue"], &["blue"]);
+        check("blue.node-a", &["blue", "blue"], &["blue"]);
+        // The other pair's object goes: now there is room for ours.
+        check("blue.node-a", &["red"], &["blue", "red"]);
+        check("odd", &["red"], &["red"]);
+        check("odd", &["gone"], &["gone"]);
     }
 }
