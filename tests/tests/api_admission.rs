@@ -18,7 +18,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use self::rest::{MERGE_PATCH, OBJECT, collection, object, send};
+use self::cases::{collection, object};
+use self::rest::{MERGE_PATCH, OBJECT, send};
 
 /// How long the API server may take to heed a policy.
 const HEEDED: Duration = Duration::from_secs(30);

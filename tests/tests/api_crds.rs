@@ -18,7 +18,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use self::rest::{Answer, MERGE_PATCH, OBJECT, collection, object, send};
+use self::cases::{collection, object};
+use self::rest::{Answer, MERGE_PATCH, OBJECT, send};
 use self::rows::{condition, config, state, uplink, with_status};
 
 /// Content type of a server-side apply; JSON is YAML.

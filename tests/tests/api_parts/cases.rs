@@ -6,7 +6,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rest::{Answer, OBJECT, collection, object, send};
+use super::rest::{Answer, OBJECT, send};
 
 /// A request and the answer that it must get.
 #[derive(Debug, Deserialize)]
@@ -130,4 +130,24 @@ impl Case {
         }
         Ok(())
     }
+}
+
+/// The path of the collection that a manifest belongs to; all kinds of these tests are cluster-scoped.
+///
+/// # Errors
+/// The manifest has no type.
+pub(crate) fn collection(manifest: &Value) -> anyhow::Result<String> {
+    let word = |key: &str| manifest.get(key).and_then(Value::as_str).with_context(|| key.to_owned());
+    let (version, kind) = (word("apiVersion")?, word("kind")?);
+    let root = if version.contains('/') { "/apis" } else { "/api" };
+    Ok(format!("{root}/{version}/{}s", kind.to_lowercase()))
+}
+
+/// The path of the object that a manifest describes.
+///
+/// # Errors
+/// The manifest has no type or no name.
+pub(crate) fn object(manifest: &Value) -> anyhow::Result<String> {
+    let name = manifest.pointer("/metadata/name").and_then(Value::as_str).context("a name")?;
+    Ok(format!("{}/{name}", collection(manifest)?))
 }

@@ -62,26 +62,6 @@ fn text(bytes: &[u8]) -> Value {
     serde_json::json!({ "message": String::from_utf8_lossy(bytes) })
 }
 
-/// The path of the collection that a manifest belongs to; all kinds of these tests are cluster-scoped.
-///
-/// # Errors
-/// The manifest has no type.
-pub(crate) fn collection(manifest: &Value) -> anyhow::Result<String> {
-    let word = |key: &str| manifest.get(key).and_then(Value::as_str).with_context(|| key.to_owned());
-    let (version, kind) = (word("apiVersion")?, word("kind")?);
-    let root = if version.contains('/') { "/apis" } else { "/api" };
-    Ok(format!("{root}/{version}/{}s", kind.to_lowercase()))
-}
-
-/// The path of the object that a manifest describes.
-///
-/// # Errors
-/// The manifest has no type or no name.
-pub(crate) fn object(manifest: &Value) -> anyhow::Result<String> {
-    let name = manifest.pointer("/metadata/name").and_then(Value::as_str).context("a name")?;
-    Ok(format!("{}/{name}", collection(manifest)?))
-}
-
 /// The quoted text of a header such as `299 - "text"`. Source: RFC 7234, section 5.5.
 fn warning_text(header: &str) -> String {
     let quoted = header.split_once('"').map_or(header, |(_, rest)| rest.strip_suffix('"').unwrap_or(rest));
