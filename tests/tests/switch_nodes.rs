@@ -25,7 +25,34 @@ fn main() -> ExitCode {
             object,
         )
         .test_in(&shared, Level::Switch, "a_program_in_a_node_is_killed_paused_and_restarted", program)
+        .test_in(
+            &shared,
+            Level::Switch,
+            "the_api_server_keeps_its_link_address_when_nodes_come_and_go",
+            neighbours,
+        )
         .run()
+}
+
+/// A bridge without an address of its own takes the lowest of its ports': who knew the old one would wait a minute.
+async fn neighbours(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let node = rig.node("stays").unregistered().start().await?;
+    let api = causeway_rig::API_V4.to_string();
+    let address = async || {
+        node.exec(["ping", "-c1", "-W5", &api]).await?;
+        let known = node.ip(["-br", "neigh", "show", &api]).await?;
+        let address = known.split_whitespace().nth(2).map(str::to_owned);
+        node.ip(["neigh", "flush", "dev", "eth0"]).await?;
+        address.with_context(|| format!("known of {api}: {known}"))
+    };
+    let before = address().await?;
+    // Locally administered and not random: no port can have made it.
+    ensure!(before.starts_with("02:0a:14:"), "the bridge's address is a port's: {before}");
+    let other = rig.node("comes").unregistered().start().await?;
+    let with_other = address().await?;
+    drop(other);
+    ensure!(before == with_other && before == address().await?, "from {before} to {with_other}");
+    Ok(())
 }
 
 async fn bridge(rig: Arc<Rig>) -> anyhow::Result<()> {

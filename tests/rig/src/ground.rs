@@ -31,16 +31,18 @@ pub const FABRIC_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// IPv6 address of the router on the fabric.
 pub const FABRIC_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xe2e, 0, 0, 0, 0, 1);
 
-/// `$1` is the cgroup to live in. The rest makes the bridges, says so, and waits for its input to close.
+/// Makes the bridges, says so, and waits for its input to close. The bridges have addresses of their own: without, a
+/// bridge takes the lowest of its ports', which changes when nodes come and go, and then neighbours that know the old
+/// one reach nobody for a minute.
 const OUTER: &str = r"
 set -e
 ip -batch - <<'LINKS'
 link set lo up
-link add br0 type bridge forward_delay 0 mcast_snooping 0
+link add br0 address 02:0a:14:00:00:01 type bridge forward_delay 0 mcast_snooping 0
 addr add 10.20.0.1/24 dev br0
 addr add fd00:20::1/64 dev br0 nodad
 link set br0 up
-link add fab0 type bridge forward_delay 0 mcast_snooping 0
+link add fab0 address 02:c0:00:02:00:01 type bridge forward_delay 0 mcast_snooping 0
 addr add 192.0.2.1/24 dev fab0
 addr add 2001:db8:e2e::1/64 dev fab0 nodad
 link set fab0 up

@@ -85,7 +85,7 @@ ADD)
     echo $number >/run/rig-cni/last
     if [[ ! -e /sys/class/net/pods0 ]]; then
         ip -batch - <<LINKS
-link add pods0 type bridge forward_delay 0 mcast_snooping 0
+link add pods0 address 02:0a:f4:00:00:01 type bridge forward_delay 0 mcast_snooping 0
 addr add $v4.1/24 dev pods0
 addr add $v6::1/64 dev pods0 nodad
 link set pods0 up
