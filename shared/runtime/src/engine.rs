@@ -110,7 +110,8 @@ impl Default for Limits {
 }
 
 /// Runs `room` on the keys of `queue` until `stop` is cancelled and running passes have ended or
-/// [`Limits::drain`] is over. A queue has one engine: a second one on the same queue would steal its wake-ups.
+/// [`Limits::drain`] is over. A queue has one engine at a time: a second one on the same queue would steal its
+/// wake-ups. One that follows takes up the keys whose passes the one before cut off.
 pub async fn run<R: Room>(
     room: R,
     queue: KeyQueue<R::Key>,
@@ -121,6 +122,7 @@ pub async fn run<R: Room>(
     let room = Arc::new(room);
     let meters = metrics.room(R::NAME);
     queue.report_depth(meters.depth.clone());
+    queue.resume();
     let parallelism = limits.parallelism.max(1);
     let mut passes = JoinSet::new();
     let mut resync_at = limits.resync.map(|period| Instant::now() + jittered(period));

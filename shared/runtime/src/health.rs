@@ -37,10 +37,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+type Remark = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The named conditions under which this process is ready. Cheap to clone; without checks it is ready.
 #[derive(Clone, Default)]
-pub struct Readiness(Arc<RwLock<Vec<(String, Check)>>>);
+pub struct Readiness(Arc<RwLock<Parts>>);
+
+#[derive(Clone, Default)]
+struct Parts {
+    checks: Vec<(String, Check)>,
+    remarks: Vec<(String, Remark)>,
+}
 
 impl Readiness {
     /// Adds a check that is asked at each request: `Ok` if ready, else a sentence that says why not.
@@ -50,14 +57,30 @@ impl Readiness {
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) {
         let entry = (name.into(), Arc::new(check) as Check);
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(entry);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).checks.push(entry);
+    }
+
+    /// Adds a sentence, where there is one, to the answer of a process that is ready.
+    pub fn remark(
+        &self,
+        name: impl Into<String>,
+        remark: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) {
+        let entry = (name.into(), Arc::new(remark) as Remark);
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remarks.push(entry);
     }
 
     /// What is not ready, and why.
     #[must_use]
     pub fn missing(&self) -> Vec<(String, String)> {
-        let checks = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let checks = self.0.read().unwrap_or_else(PoisonError::into_inner).checks.clone();
         checks.into_iter().filter_map(|(name, check)| Some((name, check().err()?))).collect()
+    }
+
+    /// The remarks that there are now.
+    fn remarks(&self) -> Vec<(String, String)> {
+        let remarks = self.0.read().unwrap_or_else(PoisonError::into_inner).remarks.clone();
+        remarks.into_iter().filter_map(|(name, remark)| Some((name, remark()?))).collect()
     }
 }
 
@@ -139,13 +162,9 @@ fn respond(method: &Method, path: &str, registry: &Registry, readiness: &Readine
         "/readyz" => {
             let missing = readiness.missing();
             if missing.is_empty() {
-                return text(StatusCode::OK, "ok\n".to_owned());
+                return text(StatusCode::OK, told("ok", &readiness.remarks()));
             }
-            let lines = missing.iter().map(|(name, why)| format!("{name}: {why}\n"));
-            text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                std::iter::once("not ready\n".to_owned()).chain(lines).collect(),
-            )
+            text(StatusCode::SERVICE_UNAVAILABLE, told("not ready", &missing))
         }
         "/metrics" => {
             let mut body = String::new();
@@ -158,6 +177,12 @@ fn respond(method: &Method, path: &str, registry: &Registry, readiness: &Readine
         }
         _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n".to_owned()),
     }
+}
+
+/// A verdict, then a line per name.
+fn told(verdict: &str, lines: &[(String, String)]) -> String {
+    let lines = lines.iter().map(|(name, what)| format!("{name}: {what}\n"));
+    std::iter::once(format!("{verdict}\n")).chain(lines).collect()
 }
 
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
@@ -235,6 +260,21 @@ mod tests {
         assert!(bench.ask("GET /healthz").await.starts_with("HTTP/1.1 200 "), "not ready is still alive");
         ready.store(true, Ordering::SeqCst);
         assert!(bench.ask("GET /readyz").await.starts_with("HTTP/1.1 200 "));
+    }
+
+    #[tokio::test]
+    async fn a_ready_process_may_remark_something_and_is_ready_all_the_same() {
+        let bench = bench().await;
+        let (standby, remarks) = (Arc::new(AtomicBool::new(true)), bench.readiness.clone());
+        let says = Arc::clone(&standby);
+        remarks.remark("leader", move || says.load(Ordering::SeqCst).then(|| "standby".to_owned()));
+        let answer = bench.ask("GET /readyz").await;
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nok\nleader: standby\n"),
+            "{answer}"
+        );
+        standby.store(false, Ordering::SeqCst);
+        assert!(bench.ask("GET /readyz").await.ends_with("\r\n\r\nok\n"));
     }
 
     #[tokio::test]

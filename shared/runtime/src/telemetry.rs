@@ -17,6 +17,10 @@ use crate::settings::{LogFormat, LogSettings};
 /// Libraries whose debug lines say nothing about Causeway; they follow only from trace verbosity on.
 const QUIET: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tower", "kube_client"];
 
+/// Reports each failed connection as an error of its own, while the watch, the writer or the elector that needed the
+/// connection already says what failed and that it is retried. Source: kube-client 5.0.0, `src/client/builder.rs`.
+const REPEATS: &str = "kube_client::client::builder";
+
 /// klog verbosity from which debug lines appear. Source: help of upstream's `--loglevel` @ 005afd15.
 const DEBUG_FROM: i64 = 5;
 
@@ -70,7 +74,8 @@ fn filter(settings: &LogSettings) -> Result<Targets, LogError> {
         DEBUG_FROM..TRACE_FROM => LevelFilter::DEBUG,
         TRACE_FROM.. => return Ok(Targets::new().with_default(LevelFilter::TRACE)),
     };
-    Ok(Targets::new().with_default(level).with_targets(QUIET.map(|target| (target, Level::INFO))))
+    let quiet = Targets::new().with_default(level).with_targets(QUIET.map(|target| (target, Level::INFO)));
+    Ok(quiet.with_target(REPEATS, LevelFilter::OFF))
 }
 
 /// Displays an error with its causes on one line, `outer: cause: cause`.
@@ -109,7 +114,7 @@ pub fn registry() -> Registry {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use tracing::{debug, info};
+    use tracing::{debug, error, info};
 
     use super::*;
 
@@ -163,6 +168,7 @@ mod tests {
             info!(node = "n", "Said");
             debug!("Detail");
             debug!(target: "hyper", "Noise");
+            error!(target: "kube_client::client::builder", "Repeat");
         });
         let bytes = sink.0.lock().expect("no writer panics").clone();
         String::from_utf8(bytes).expect("logs are UTF-8").lines().map(str::to_owned).collect()
@@ -174,8 +180,8 @@ mod tests {
             (0, None, 1),
             (4, None, 1),
             (5, None, 2),
-            (8, None, 3),
-            (9, Some("warn"), 0),
+            (8, None, 4),
+            (9, Some("warn"), 1),
             (0, Some("hyper=debug"), 1),
         ] {
             assert_eq!(lines(verbosity, filter, LogFormat::Text).len(), want, "{verbosity} {filter:?}");

@@ -219,6 +219,9 @@ where
             if !matches!(event, Event::Init) && self.store.connected() {
                 info!(kind = self.store.kind(), "Watch connected");
             }
+            if let Some(meters) = self.meters.as_ref().filter(|_| !matches!(event, Event::Init)) {
+                meters.heard();
+            }
             match event {
                 Event::Init => listed.clear(),
                 Event::InitApply(object) => listed.extend(self.upsert(object)),
@@ -268,6 +271,7 @@ where
     fn tell(&self, change: &Change<'_, Key, T>) {
         if let Some(meters) = &self.meters {
             meters.changes.inc();
+            meters.objects.set(i64::try_from(self.store.snapshot().len()).unwrap_or(i64::MAX));
         }
         for subscriber in &self.subscribers {
             subscriber(change);

@@ -144,6 +144,20 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
         self.0.changed.notify_one();
     }
 
+    /// Keys whose pass an earlier engine cut off become ready again.
+    pub(super) fn resume(&self) {
+        let mut state = self.lock();
+        let cut: Vec<K> = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| matches!(entry.phase, Phase::Running { .. }))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in cut {
+            state.make_ready(key);
+        }
+    }
+
     /// Every key not yet forgotten gets an event.
     pub(super) fn enqueue_known(&self) {
         let keys: Vec<K> = self.lock().entries.keys().cloned().collect();

@@ -294,3 +294,29 @@ async fn many_producers_on_many_threads_lose_nothing() {
     bench.queue.enqueue("last");
     while bench.next().await.0 != "last" {}
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_second_engine_takes_up_the_passes_that_the_first_one_cut_off() {
+    let queue = KeyQueue::new(Pacing::default());
+    let metrics = EngineMetrics::register(&mut Registry::default());
+    let (started, mut starts) = mpsc::channel(10);
+    for act in [Act::Work(Duration::from_hours(1)), Act::Answer(Requeue::Done)] {
+        let room = Scripted {
+            started: started.clone(),
+            script: Mutex::new(BTreeMap::from([("a", vec![act])])),
+            gate: Arc::new(Semaphore::new(9)),
+            finished: Arc::default(),
+        };
+        let stop = CancellationToken::new();
+        let engine = run(room, queue.clone(), Limits::default(), &metrics, stop.clone());
+        if matches!(act, Act::Work(_)) {
+            queue.enqueue("a");
+        }
+        let ((), start) = tokio::join!(engine, async {
+            let start = starts.recv().await;
+            stop.cancel();
+            start
+        });
+        assert_eq!(start.map(|(key, _)| key), Some("a"), "{act:?}");
+    }
+}

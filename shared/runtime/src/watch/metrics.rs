@@ -2,7 +2,8 @@
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
 
 type ByKind = [(&'static str, String); 1];
 
@@ -12,6 +13,8 @@ pub struct WatchMetrics {
     changes: Family<ByKind, Counter>,
     errors: Family<ByKind, Counter>,
     unreadable: Family<ByKind, Counter>,
+    objects: Family<ByKind, Gauge>,
+    heard: Family<ByKind, Gauge>,
 }
 
 /// The metrics of one kind, looked up once.
@@ -20,16 +23,30 @@ pub(super) struct KindMeters {
     pub(super) changes: Counter,
     pub(super) errors: Counter,
     pub(super) unreadable: Counter,
+    pub(super) objects: Gauge,
+    heard: Gauge,
 }
 
 impl WatchMetrics {
     /// Adds the metrics of watches to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics =
-            Self { changes: Family::default(), errors: Family::default(), unreadable: Family::default() };
+        let metrics = Self {
+            changes: Family::default(),
+            errors: Family::default(),
+            unreadable: Family::default(),
+            objects: Family::default(),
+            heard: Family::default(),
+        };
         registry.register("watch_changes", "Changes that reached subscribers", metrics.changes.clone());
         registry.register("watch_errors", "Interruptions of watches", metrics.errors.clone());
         registry.register("watch_unreadable", "Objects that could not be read", metrics.unreadable.clone());
+        registry.register("watch_objects", "Objects in the store of a kind", metrics.objects.clone());
+        registry.register_with_unit(
+            "watch_last_event_timestamp",
+            "When the API server last sent something about a kind, in seconds since 1970",
+            Unit::Seconds,
+            metrics.heard.clone(),
+        );
         metrics
     }
 
@@ -39,6 +56,15 @@ impl WatchMetrics {
             changes: self.changes.get_or_create(&labels).clone(),
             errors: self.errors.get_or_create(&labels).clone(),
             unreadable: self.unreadable.get_or_create(&labels).clone(),
+            objects: self.objects.get_or_create(&labels).clone(),
+            heard: self.heard.get_or_create(&labels).clone(),
         }
+    }
+}
+
+impl KindMeters {
+    /// The API server has just sent something about this kind.
+    pub(super) fn heard(&self) {
+        self.heard.set(jiff::Timestamp::now().as_second());
     }
 }

@@ -218,6 +218,20 @@ impl<Key: Clone + Ord, T: PartialEq> Store<Key, T> {
         store
     }
 
+    /// [`Store::fixed`], beside objects that exist and cannot be read, each with the reason.
+    #[must_use]
+    pub fn fixed_unreadable<'e>(
+        kind: &str,
+        objects: impl IntoIterator<Item = (Key, T)>,
+        unreadable: impl IntoIterator<Item = (Key, &'e str)>,
+    ) -> Self {
+        let store = Self::fixed(kind, objects);
+        for (key, error) in unreadable {
+            store.update(&key, Update::Unreadable { uid: Box::default(), error: error.into() }, |_| {});
+        }
+        store
+    }
+
     /// Makes the snapshot show `update` and tells what that changed. `tell` runs after the snapshot was replaced
     /// and without any lock.
     pub(super) fn update(&self, key: &Key, update: Update<T>, tell: impl Fn(&Change<'_, Key, T>)) {

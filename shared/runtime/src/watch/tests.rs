@@ -115,6 +115,10 @@ async fn changes_carry_old_and_new_and_equal_slim_values_are_silent() {
     assert!(bench.store.snapshot().is_empty());
     assert_eq!(before.get("a").map(|v| v.as_str()), Some("one"), "an old snapshot stays what it was");
     assert!(bench.counts("causeway_watch_changes_total{kind=\"ConfigMap\"} 5\n"));
+    assert!(
+        bench.counts("causeway_watch_last_event_timestamp_seconds{kind=\"ConfigMap\"} 1"),
+        "a time of today"
+    );
 }
 
 #[tokio::test]
@@ -244,4 +248,13 @@ fn keys_of_namespaced_objects_need_a_namespace() {
     assert_eq!(namespaced_name(&meta(Some("ns"))).map(|key| key.to_string()).as_deref(), Some("ns/a"));
     assert_eq!(namespaced_name(&meta(None)), None);
     assert_eq!(name(&meta(None)).as_deref(), Some("a"));
+}
+
+#[test]
+fn a_fixed_store_can_hold_what_cannot_be_read() {
+    let store = Store::fixed_unreadable("Thing", [("a".to_owned(), 1)], [("b".to_owned(), "no such field")]);
+    let snapshot = store.snapshot();
+    assert!(matches!(snapshot.lookup("a"), Lookup::Present(_)));
+    assert!(matches!(snapshot.lookup("b"), Lookup::Unreadable("no such field")));
+    assert!(store.readiness().is_ok());
 }
