@@ -7,9 +7,11 @@
 pub mod backoff;
 pub mod client;
 pub mod engine;
+pub mod events;
 #[cfg(test)]
 mod fake_api;
 pub mod health;
+pub mod leader;
 pub mod settings;
 pub mod shutdown;
 pub mod start;

@@ -184,7 +184,9 @@ pub struct Settings {
     pub routing_table_start: u32,
     /// The card's lease.
     pub dpu_lease: DpuLease,
-    /// Leader election of the cluster manager.
+    /// Whether the cluster manager elects a leader; without, it writes as if it were alone.
+    pub leader_elect: bool,
+    /// Timing of that election.
     pub leader_election: LeaderElection,
     /// Namespace of the network stack's own objects.
     pub namespace: String,

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::engine::{Retry, Retryable};
+use crate::leader::Leadership;
 
 /// How long one request may take unless a writer says otherwise.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -37,6 +38,7 @@ pub struct Writer {
     manager: &'static str,
     deadline: Duration,
     metrics: WriteMetrics,
+    leadership: Option<Leadership>,
 }
 
 /// Counts of writes by kind, verb and result.
@@ -64,6 +66,9 @@ pub enum WriteError {
     /// No answer in time.
     #[error("the API server did not answer within {0:?}")]
     Deadline(Duration),
+    /// This process does not lead, or its lease ended before the server answered: others may be writing by now.
+    #[error("this process does not hold the lease")]
+    NotLeading,
     /// The object changed meanwhile, or is not the expected one; the next pass sees the newer state.
     #[error("conflict: {0}")]
     Conflict(String),
@@ -106,7 +111,8 @@ impl Retryable for WriteError {
             | Self::Forbidden(_)
             | Self::Server { .. }
             | Self::Conversion(_) => Retry::Backoff,
-            Self::Invalid(_) => Retry::Never,
+            // A new term looks at everything again.
+            Self::Invalid(_) | Self::NotLeading => Retry::Never,
             Self::Throttled(pause) => Retry::After(*pause),
         }
     }
@@ -118,6 +124,7 @@ impl WriteError {
         match self {
             Self::Transport(_) => "transport",
             Self::Deadline(_) => "deadline",
+            Self::NotLeading => "not_leading",
             Self::Conflict(_) => "conflict",
             Self::Exists(_) => "exists",
             Self::NotFound(_) => "not_found",
@@ -170,8 +177,17 @@ fn means_other_object(status: &Status) -> bool {
 impl WriteMetrics {
     /// Adds the counts of writes to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
+        Self::register_as(
+            "api_writes",
+            "Requests that change the API server, leases and events aside",
+            registry,
+        )
+    }
+
+    /// Adds counts of writes that are kept apart from the others.
+    pub(crate) fn register_as(name: &str, help: &str, registry: &mut Registry) -> Self {
         let metrics = Self { writes: Family::default() };
-        registry.register("api_writes", "Requests that change the API server", metrics.writes.clone());
+        registry.register(name, help, metrics.writes.clone());
         metrics
     }
 }
@@ -185,7 +201,15 @@ impl Writer {
     /// A writer that owns the fields it applies as `manager`.
     #[must_use]
     pub fn new(manager: &'static str, metrics: WriteMetrics) -> Self {
-        Self { manager, deadline: DEADLINE, metrics }
+        Self { manager, deadline: DEADLINE, metrics, leadership: None }
+    }
+
+    /// The same for a process that writes only while it leads: no request is sent after the lease's end, and none is
+    /// waited for beyond it. A request that is on its way when the lease ends may still be carried out later: give
+    /// it a precondition (`metadata.resourceVersion`, a uid) that such a late one fails.
+    #[must_use]
+    pub fn fenced(self, leadership: Leadership) -> Self {
+        Self { leadership: Some(leadership), ..self }
     }
 
     /// The same with another deadline per request.
@@ -265,14 +289,30 @@ impl Writer {
         verb: &'static str,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, WriteError> {
-        let result = match timeout(self.deadline, request).await {
-            Ok(result) => result.map_err(WriteError::from),
-            Err(_elapsed) => Err(WriteError::Deadline(self.deadline)),
+        let result = match &self.leadership {
+            None => in_time(self.deadline, request).await,
+            Some(leadership) => match leadership.allowance(self.deadline) {
+                None => return Err(WriteError::NotLeading),
+                Some(allowed) => in_time(allowed, request).await.map_err(|error| match error {
+                    WriteError::Deadline(_) if allowed < self.deadline => WriteError::NotLeading,
+                    error => error,
+                }),
+            },
         };
         let label = result.as_ref().map_or_else(WriteError::label, |_| "ok");
         let labels =
             [("kind", K::kind(&()).into_owned()), ("verb", verb.to_owned()), ("result", label.to_owned())];
         self.metrics.writes.get_or_create(&labels).inc();
         result
+    }
+}
+
+async fn in_time<T>(
+    deadline: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, WriteError> {
+    match timeout(deadline, request).await {
+        Ok(result) => result.map_err(WriteError::from),
+        Err(_elapsed) => Err(WriteError::Deadline(deadline)),
     }
 }

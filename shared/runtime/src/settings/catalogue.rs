@@ -85,7 +85,9 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> OptionSpe
 pub const CATALOGUE: &[OptionSpec] = &[
     // Identity and files
     option("init-cluster-manager", Kind::Text, "run as cluster manager with this identity"),
-    option("init-node", Kind::Text, "run for the node of this name").env("K8S_NODE"),
+    option("init-node", Kind::Text, "run for the node of this name")
+        .at(&[("causeway", "node")])
+        .env("K8S_NODE"),
     option("init-ovnkube-controller", Kind::Text, "run the OVN side for the node of this name"),
     option("cleanup-node", Kind::Text, "remove what a node agent left on the node of this name")
         .lacking("node cleanup"),
@@ -532,6 +534,13 @@ pub const CATALOGUE: &[OptionSpec] = &[
     option("cluster-manager-ha-election-retry-period", Kind::Number, "seconds between attempts to lead")
         .at(&[("clustermgrha", "election-retry-period")])
         .default("26"),
+    // Spelled as Kubernetes' own components spell it; upstream always elects.
+    option(
+        "leader-elect",
+        Kind::Flag,
+        "write only while holding the lease that one of all replicas can hold",
+    )
+    .default("true"),
     option("ha-election-lease-duration", Kind::Number, "lease duration of older versions")
         .at(&[("masterha", "election-lease-duration")])
         .accepted(),

@@ -65,6 +65,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             problems,
         ),
         dpu_lease: dpu_lease(values, problems)?,
+        leader_elect: values.is_on("leader-elect"),
         leader_election: leader_election(values, problems)?,
         namespace: text("ovn-config-namespace").to_owned(),
         metrics_address: values.text("metrics-bind-address").map(value::socket_address).transpose()?,

@@ -110,6 +110,7 @@ fn defaults_are_upstreams() {
     assert_eq!(settings.routing_table_start, 1000);
     assert_eq!(settings.dpu_lease.duration, Duration::from_secs(40));
     assert_eq!(settings.leader_election.lease, Duration::from_secs(137));
+    assert!(settings.leader_elect && !node("--leader-elect=false").leader_elect);
     assert_eq!(settings.namespace, "ovn-kubernetes");
     assert_eq!(settings.ovsdb_address, "unix:/run/openvswitch/db.sock");
     assert_eq!(settings.resync, Some(Duration::from_mins(10)));
