@@ -16,12 +16,13 @@ pub mod representor;
 use causeway_agent::half::{Ask, Found, Half, HostSide, NotObserved, RelyOn};
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::host_data::HostData;
-use causeway_net::publish::{Failure, Findings};
+use causeway_net::publish::Failure;
 use causeway_net::role::Role;
+use causeway_net::wire::Wire;
 
 pub use self::observe::BridgeEyes;
 use self::ovs::OvsView;
-use self::plan::View;
+use self::plan::{Planned, View};
 
 /// The half of the side that holds the bridge.
 pub struct BridgeHalf {
@@ -67,13 +68,22 @@ impl Half for BridgeHalf {
             node: &ask.node.name,
             default_gateway: &ask.node.default_gateway,
         };
-        let findings = match local {
+        let planned = match local {
             Some(host) => {
                 plan::full(view, ask.interface, host, self.eyes.local_function(ask.interface).as_ref())
             }
             None => plan::dpu(view, published(ask)),
         };
-        Ok(Found { relied_on: relied_on(ask, &findings), findings })
+        let mut wire = match &self.host {
+            HostSource::Published => Wire::default(),
+            HostSource::Local(host) => host.wire(ask.interface)?,
+        };
+        if let Some(way) = &planned.way {
+            self.eyes.follow(way, &mut wire);
+            wire.vlans = view.ovs.vlan_of(&way.host_port).zip(view.ovs.vlan_of(&way.uplink));
+        }
+        let relied_on = relied_on(ask, &planned);
+        Ok(Found { findings: planned.findings, wire, relied_on })
     }
 }
 
@@ -82,11 +92,13 @@ fn published(ask: &Ask<'_>) -> Result<HostData, Failure> {
         .map_err(|waiting| Failure::new(DiscoveryReason::WaitingForDpuHost, waiting.to_string()))
 }
 
-fn relied_on(ask: &Ask<'_>, findings: &Findings) -> RelyOn {
+fn relied_on(ask: &Ask<'_>, planned: &Planned) -> RelyOn {
+    let way = planned.way.iter().flat_map(|way| [&way.host_port, &way.bridge, &way.uplink]);
     RelyOn {
         interface: Some(ask.interface.to_owned()),
-        bridge: findings.bridge.clone(),
+        bridge: planned.findings.bridge.clone(),
+        links: way.cloned().collect(),
         // Without a bridge, any bridge or representor that appears may be the one.
-        complete: findings.bridge.is_some(),
+        complete: planned.findings.bridge.is_some(),
     }
 }

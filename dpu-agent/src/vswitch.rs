@@ -27,6 +27,10 @@ ovsdb::table! {
         name: String,
         /// Its interfaces.
         interfaces: BTreeSet<Uuid>,
+        /// VLAN of untagged packets.
+        tag: Option<i64>,
+        /// VLANs that a trunk carries; empty for all.
+        trunks: BTreeSet<i64>,
     }
     /// Ports by name.
     index by_name = |port| Some(port.name.as_str());

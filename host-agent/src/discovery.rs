@@ -13,6 +13,7 @@ use causeway_agent::half::{Ask, Found, Half, HostSide, NotObserved, RelyOn};
 use causeway_net::host_data::HostData;
 use causeway_net::publish::{Failure, Findings};
 use causeway_net::role::Role;
+use causeway_net::wire::Wire;
 
 pub use self::observe::HostEyes;
 
@@ -23,6 +24,10 @@ impl HostSide for HostEyes {
     fn host_data(&self, interface: &str) -> Result<Result<HostData, Failure>, NotObserved> {
         let view = self.view(interface)?;
         Ok(plan::host_data(interface, view.as_ref(), self.families()))
+    }
+
+    fn wire(&self, interface: &str) -> Result<Wire, NotObserved> {
+        Ok(self.view(interface)?.map(|view| plan::wire(interface, &view)).unwrap_or_default())
     }
 }
 
@@ -35,12 +40,15 @@ impl Half for DpuHostHalf {
     }
 
     fn discover(&self, ask: &Ask<'_>) -> Result<Found, NotObserved> {
-        let findings = match self.0.host_data(ask.interface)? {
+        let view = self.0.view(ask.interface)?;
+        let findings = match plan::host_data(ask.interface, view.as_ref(), self.0.families()) {
             Ok(host) => Findings { host: Some(host), bridge: None, verdict: Ok(DISCOVERED.to_owned()) },
             Err(failure) => Findings::failed(failure),
         };
+        let wire = view.map(|view| plan::wire(ask.interface, &view)).unwrap_or_default();
         // The interface's name is all that the answer rests on, found or not.
-        let relied_on = RelyOn { interface: Some(ask.interface.to_owned()), bridge: None, complete: true };
-        Ok(Found { findings, relied_on })
+        let relied_on =
+            RelyOn { interface: Some(ask.interface.to_owned()), complete: true, ..RelyOn::default() };
+        Ok(Found { findings, wire, relied_on })
     }
 }

@@ -76,7 +76,7 @@ impl Touched {
 }
 
 /// Listens to devices until `stop` is cancelled: a representor that comes, goes or gets another identity can concern
-/// every Uplink.
+/// every Uplink, another link those whose way out it is part of.
 pub async fn to_devices(netlink: NetlinkStore, looker: Looker, stop: CancellationToken) {
     let mut changes = netlink.subscribe();
     loop {
@@ -90,10 +90,22 @@ pub async fn to_devices(netlink: NetlinkStore, looker: Looker, stop: Cancellatio
             Some(causeway_netlink::Batch::Changes(changes)) => {
                 if changes.iter().any(concerns_representors) {
                     looker.look_at_all();
+                } else {
+                    let names = changed_links(&changes);
+                    looker.look(|rely| rely.links.iter().any(|link| names.contains(link.as_str())));
                 }
             }
         }
     }
+}
+
+/// Names of the links that changed in any way: state and MTU count for the wire.
+fn changed_links(changes: &[Change]) -> BTreeSet<&str> {
+    let links = changes.iter().filter_map(|change| match change {
+        Change::Link { old, new } => Some(old.iter().chain(new)),
+        _ => None,
+    });
+    links.flatten().map(|link| link.name.as_str()).collect()
 }
 
 fn concerns_representors(change: &Change) -> bool {

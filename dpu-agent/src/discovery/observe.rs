@@ -4,11 +4,13 @@ use causeway_agent::half::NotObserved;
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::mac::MacAddress;
 use causeway_net::simulated;
+use causeway_net::wire::{LinkFacts, Part, Wire};
 use causeway_netlink::sysfs::{DeviceId, PortName, Sysfs, SysfsError};
 use causeway_netlink::{DevlinkPort, InterfaceName, Link, NetlinkStore, PortFlavour, Readiness};
 use ovsdb::Snapshot;
 use tracing::debug;
 
+use super::plan::Way;
 use super::representor::{Flavour, LocalFunction, LocalKind, Netdev, Representors};
 
 /// The eyes of the side that holds the bridge.
@@ -68,6 +70,27 @@ impl BridgeEyes {
             self.device(link, snapshot.devlink_ports.of_netdev(link.index).map(AsRef::as_ref))
         });
         Ok(Representors::Switchdev(devices.collect()))
+    }
+
+    /// Adds the links of a way through a bridge to what is known of the wire. A link that the host's side has added
+    /// already is not added twice; one that the kernel does not have (a port of a userspace datapath) is passed over.
+    pub(crate) fn follow(&self, way: &Way, wire: &mut Wire) {
+        let snapshot = self.netlink.snapshot();
+        for (part, name) in
+            [(Part::HostPort, &way.host_port), (Part::Bridge, &way.bridge), (Part::Uplink, &way.uplink)]
+        {
+            let link = name.parse().ok().and_then(|name: InterfaceName| snapshot.links.by_name(&name));
+            let Some(link) = link.filter(|_| wire.links.iter().all(|known| known.name != *name)) else {
+                continue;
+            };
+            wire.links.push(LinkFacts {
+                part,
+                name: name.clone(),
+                mtu: link.mtu,
+                up: link.flags.is_up(),
+                carrier: link.carrier,
+            });
+        }
     }
 
     /// A port of a switch; none for an ordinary device.

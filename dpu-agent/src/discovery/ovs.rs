@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway_net::wire::PortVlan;
 use ovsdb::{Snapshot, Uuid};
 
 use crate::vswitch::{Bridge, Interface, Port};
@@ -68,6 +69,15 @@ impl<'s> OvsView<'s> {
         let mut bridges: Vec<_> = rows.map(|(_, row)| self.view_of(row)).collect();
         bridges.sort_unstable_by_key(|bridge| bridge.name);
         bridges
+    }
+
+    /// VLANs of the port that has an interface of this name.
+    #[must_use]
+    pub fn vlan_of(self, interface: &str) -> Option<PortVlan> {
+        let (uuid, _) = self.0.find_one(Interface::by_name(), interface)?;
+        let (_, port) = self.0.find_one(Port::by_interface(), uuid)?;
+        let trunks = port.trunks.iter().copied().collect();
+        Some(PortVlan { name: port.name.clone(), tag: port.tag, trunks })
     }
 
     fn view_of(self, row: &'s Bridge) -> BridgeView<'s> {

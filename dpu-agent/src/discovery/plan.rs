@@ -24,6 +24,32 @@ pub struct View<'v> {
     pub default_gateway: &'v Result<DefaultGateway, GatewayAnnotationError>,
 }
 
+/// What was planned: the findings, and the way through the bridge for whoever looks at the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// What to publish.
+    pub findings: Findings,
+    /// Ports of the way, if there is one from end to end.
+    pub way: Option<Way>,
+}
+
+/// Names of the links of a way through a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The bridge's port that leads to the host's interface; on a regular node that can be the interface itself.
+    pub host_port: String,
+    /// The bridge.
+    pub bridge: String,
+    /// The bridge's way out.
+    pub uplink: String,
+}
+
+impl Planned {
+    fn failed(failure: Failure) -> Self {
+        Self { findings: Findings::failed(failure), way: None }
+    }
+}
+
 /// Discovery on a regular node: the host's half is at hand, the bridge is found from the interface's name.
 #[must_use]
 pub fn full(
@@ -31,45 +57,70 @@ pub fn full(
     interface: &str,
     host: Result<HostData, Failure>,
     local: Option<&LocalFunction>,
-) -> Findings {
+) -> Planned {
     let host = match host {
         Ok(host) => host,
-        Err(failure) => return Findings::failed(failure),
+        Err(failure) => return Planned::failed(failure),
     };
-    let bridge =
+    let found =
         default_bridge(view).and_then(|default| Ok((default, bridge_of_interface(view, interface, local)?)));
-    let (default, name) = match bridge {
+    let (default, place) = match found {
         Ok(found) => found,
-        Err(failure) => return Findings { host: Some(host), ..Findings::failed(failure) },
+        Err(failure) => {
+            return Planned {
+                findings: Findings { host: Some(host), ..Findings::failed(failure) },
+                way: None,
+            };
+        }
     };
+    let name = place.bridge;
     let uplink = bridge::validate(name, default, view.ovs, |port| view.representors.is_host_facing(port));
-    let verdict = uplink.and_then(|uplink| {
+    let uplink = uplink.and_then(|uplink| {
         if uplink == interface {
             return Err(Failure::new(
                 DiscoveryReason::InvalidHostInterface,
                 format!("host interface {interface} is the physical uplink port for OVS bridge {name}"),
             ));
         }
-        Ok("Uplink discovery succeeded".to_owned())
+        Ok(uplink)
     });
-    Findings { host: Some(host), bridge: Some(name.to_owned()), verdict }
+    place.planned(Some(host), uplink, "Uplink discovery succeeded".to_owned())
 }
 
 /// Discovery on a card: the host's half comes out of the state, the bridge is found by function or address.
 #[must_use]
-pub fn dpu(view: View<'_>, host: Result<HostData, Failure>) -> Findings {
+pub fn dpu(view: View<'_>, host: Result<HostData, Failure>) -> Planned {
     let found = host.and_then(|host| {
         let default = default_bridge(view)?;
-        let (name, way) = bridge_of_host(view, &host)?;
-        Ok((default, name, way))
+        let (place, how) = bridge_of_host(view, &host)?;
+        Ok((default, place, how))
     });
-    let (default, name, way) = match found {
+    let (default, place, how) = match found {
         Ok(found) => found,
-        Err(failure) => return Findings::failed(failure),
+        Err(failure) => return Planned::failed(failure),
     };
-    let uplink = bridge::validate(name, default, view.ovs, |port| view.representors.is_host_facing(port));
-    let verdict = uplink.map(|_uplink| format!("Uplink DPU bridge discovery succeeded via host {way}"));
-    Findings { host: None, bridge: Some(name.to_owned()), verdict }
+    let uplink =
+        bridge::validate(place.bridge, default, view.ovs, |port| view.representors.is_host_facing(port));
+    place.planned(None, uplink, format!("Uplink DPU bridge discovery succeeded via host {how}"))
+}
+
+/// Where the way from the host enters a bridge.
+struct Place<'v> {
+    bridge: &'v str,
+    host_port: String,
+}
+
+impl Place<'_> {
+    /// The findings about a bridge that was found: with the way through it, or with why it may not serve.
+    fn planned(self, host: Option<HostData>, uplink: Result<&str, Failure>, message: String) -> Planned {
+        let bridge = self.bridge.to_owned();
+        let way = uplink.as_ref().ok().map(|uplink| Way {
+            host_port: self.host_port,
+            bridge: bridge.clone(),
+            uplink: (*uplink).to_owned(),
+        });
+        Planned { findings: Findings { host, bridge: Some(bridge), verdict: uplink.map(|_| message) }, way }
+    }
 }
 
 /// The bridge that may not be used, since the cluster's own traffic leaves through it.
@@ -93,13 +144,14 @@ fn bridge_of_interface<'v>(
     view: View<'v>,
     interface: &str,
     local: Option<&LocalFunction>,
-) -> Result<&'v str, Failure> {
+) -> Result<Place<'v>, Failure> {
     let not_found = |text| Failure::new(DiscoveryReason::BridgeNotFound, text);
+    let place = |bridge, host_port: &str| Place { bridge, host_port: host_port.to_owned() };
     if let Some(bridge) = view.ovs.bridge(interface) {
-        return Ok(bridge.name);
+        return Ok(place(bridge.name, interface));
     }
     let direct = match view.ovs.bridge_of(interface) {
-        Ok(bridge) => return Ok(bridge),
+        Ok(bridge) => return Ok(place(bridge, interface)),
         Err(error) => error,
     };
     let Some(local) = local else {
@@ -109,27 +161,41 @@ fn bridge_of_interface<'v>(
     let representor = view.representors.of_local(local).map_err(|error| {
         not_found(format!("failed to resolve OVS bridge for {interface}: {direct}; {error}"))
     })?;
-    view.ovs.bridge_of(representor).map_err(|error| {
+    let bridge = view.ovs.bridge_of(representor).map_err(|error| {
         not_found(format!("failed to resolve OVS bridge for {interface} representor {representor}: {error}"))
-    })
+    })?;
+    Ok(place(bridge, representor))
 }
 
-/// By the published function, and on any failure of that by the published address.
-fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(&'v str, &'static str), Failure> {
+/// By the published function, and on any failure of that by the published address. The text says how, and what else the
+/// address was found on.
+fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, String), Failure> {
     let by_function = host.function.map(|function| {
         let representor =
             view.representors.of_function(function, host.mac).map_err(FunctionError::Representor)?;
-        view.ovs.bridge_of(representor).map_err(|cause| FunctionError::Bridge(representor.to_owned(), cause))
+        let bridge = view.ovs.bridge_of(representor);
+        let bridge = bridge.map_err(|cause| FunctionError::Bridge(representor.to_owned(), cause))?;
+        Ok::<_, FunctionError>(Place { bridge, host_port: representor.to_owned() })
     });
-    if let Some(Ok(bridge)) = by_function {
-        return Ok((bridge, "function"));
-    }
+    let failed = match by_function {
+        Some(Ok(place)) => return Ok((place, "function".to_owned())),
+        Some(Err(error)) => Some(error.to_string()),
+        None => None,
+    };
     let bridges = view.ovs.external_bridges();
-    if let Some(bridge) = bridges.iter().find(|bridge| leads_to(bridge, host, view.representors)) {
-        return Ok((bridge.name, "MAC"));
+    let mut matching =
+        bridges.iter().filter_map(|bridge| Some((bridge, port_to(bridge, host, view.representors)?)));
+    if let Some((bridge, port)) = matching.next() {
+        let place = Place { bridge: bridge.name, host_port: port.to_owned() };
+        let also: Vec<_> = matching.map(|(bridge, port)| format!("{} (port {port})", bridge.name)).collect();
+        let how = if also.is_empty() {
+            "MAC".to_owned()
+        } else {
+            format!("MAC; the MAC is also on bridge {}, the first bridge by name is used", also.join(", "))
+        };
+        return Ok((place, how));
     }
-    let mut causes: Vec<String> =
-        by_function.and_then(Result::err).map(|error| error.to_string()).into_iter().collect();
+    let mut causes: Vec<String> = failed.into_iter().collect();
     causes.extend(bridges.iter().filter(|bridge| bridge.dangling_ports > 0).map(|bridge| {
         format!("OVS bridge {} refers to {} port(s) that do not exist", bridge.name, bridge.dangling_ports)
     }));
@@ -148,10 +214,11 @@ enum FunctionError {
     Bridge(String, super::ovs::NotOnABridge),
 }
 
-fn leads_to(bridge: &BridgeView<'_>, host: &HostData, representors: &Representors) -> bool {
+/// The bridge's port that leads to the host's interface, by the address on its other side.
+fn port_to<'v>(bridge: &BridgeView<'v>, host: &HostData, representors: &Representors) -> Option<&'v str> {
     bridge
         .interface_names()
-        .any(|name| representors.is_host_facing(name) && representors.peer_mac(name) == Some(host.mac))
+        .find(|name| representors.is_host_facing(name) && representors.peer_mac(name) == Some(host.mac))
 }
 
 #[cfg(test)]

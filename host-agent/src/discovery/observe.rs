@@ -4,6 +4,7 @@ use causeway_agent::half::NotObserved;
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::host_data::{InterfaceAddress, PciFunction};
 use causeway_net::simulated;
+use causeway_net::wire::Detection;
 use causeway_netlink::sysfs::{DeviceId, Sysfs, SysfsError};
 use causeway_netlink::{HardwareAddress, InterfaceName, Link, NetlinkStore, Readiness, Snapshot, TABLE_MAIN};
 use tracing::debug;
@@ -61,6 +62,9 @@ impl HostEyes {
             addresses: addresses(&snapshot, link),
             routes: routes(&snapshot, link),
             function: self.function(link),
+            mtu: link.mtu,
+            up: link.flags.is_up(),
+            carrier: link.carrier,
         }))
     }
 
@@ -100,6 +104,13 @@ fn addresses(snapshot: &Snapshot, link: &Link) -> Vec<AddressView> {
             secondary: address.flags.is_secondary_or_temporary(),
             deprecated: address.flags.is_deprecated(),
             label: address.label.as_deref().map(str::to_owned),
+            detection: if address.flags.is_dad_failed() {
+                Detection::Duplicate
+            } else if address.flags.is_tentative() {
+                Detection::Tentative
+            } else {
+                Detection::Settled
+            },
         })
         .collect()
 }

@@ -8,6 +8,7 @@ use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::host_data::{HostData, InterfaceAddress, PciFunction};
 use causeway_net::mac::MacAddress;
 use causeway_net::publish::Failure;
+use causeway_net::wire::{AddressHealth, Detection, LinkFacts, Part, Wire};
 
 /// What the kernel says about one interface. Exists only if the kernel's dumps were read to their end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,12 @@ pub struct InterfaceView {
     pub routes: Vec<RouteView>,
     /// The SR-IOV function behind it.
     pub function: Option<PciFunction>,
+    /// Largest packet, in bytes.
+    pub mtu: u32,
+    /// Administratively up.
+    pub up: bool,
+    /// Whether there is a carrier, where the driver says so.
+    pub carrier: Option<bool>,
 }
 
 /// One address of the interface.
@@ -33,6 +40,8 @@ pub struct AddressView {
     pub deprecated: bool,
     /// Label of an IPv4 address.
     pub label: Option<String>,
+    /// What duplicate address detection says.
+    pub detection: Detection,
 }
 
 /// One next hop of one route over the interface.
@@ -93,6 +102,21 @@ pub fn host_data(name: &str, view: Option<&InterfaceView>, families: &Families) 
         .filter_map(|(_, is_ipv4)| default_gateway(view, is_ipv4))
         .collect();
     Ok(HostData { mac, addresses, gateways, function: view.function })
+}
+
+/// The host's end of the wire: the interface, and the addresses that could be the gateway's.
+#[must_use]
+pub fn wire(name: &str, view: &InterfaceView) -> Wire {
+    let link = LinkFacts {
+        part: Part::HostInterface,
+        name: name.to_owned(),
+        mtu: view.mtu,
+        up: view.up,
+        carrier: view.carrier,
+    };
+    let own = view.addresses.iter().filter(|found| !is_link_local(found.address.address));
+    let addresses = own.map(|found| AddressHealth { address: found.address, detection: found.detection });
+    Wire { links: vec![link], addresses: addresses.collect(), vlans: None }
 }
 
 /// The first address of a family that is fit to be a gateway's, with the prefix that the link really has.

@@ -1,10 +1,13 @@
 //! The eyes of one side of a node.
 
+use std::collections::BTreeSet;
+
 use causeway_api::uplink_state::{DiscoveryReason, UplinkStateStatus};
 use causeway_net::facts::NodeFacts;
 use causeway_net::host_data::HostData;
 use causeway_net::publish::{Failure, Findings};
 use causeway_net::role::Role;
+use causeway_net::wire::Wire;
 
 /// One side of a node: what it sees of the world outside Kubernetes.
 pub trait Half: Send + Sync + 'static {
@@ -34,6 +37,8 @@ pub struct Ask<'a> {
 pub struct Found {
     /// What to publish.
     pub findings: Findings,
+    /// The wire behind it, as far as this side sees it.
+    pub wire: Wire,
     /// What the findings rest on.
     pub relied_on: RelyOn,
 }
@@ -45,6 +50,8 @@ pub struct RelyOn {
     pub interface: Option<String>,
     /// The bridge.
     pub bridge: Option<String>,
+    /// Links on the way out; their state and MTU count.
+    pub links: BTreeSet<String>,
     /// Whether the answer is complete. Without it any change may bring what is missing.
     pub complete: bool,
 }
@@ -66,4 +73,10 @@ pub trait HostSide: Send + Sync + 'static {
     /// # Errors
     /// [`NotObserved`] as in [`Half::discover`].
     fn host_data(&self, interface: &str) -> Result<Result<HostData, Failure>, NotObserved>;
+
+    /// The host's end of the wire: the interface and its addresses.
+    ///
+    /// # Errors
+    /// [`NotObserved`] as in [`Half::discover`].
+    fn wire(&self, interface: &str) -> Result<Wire, NotObserved>;
 }

@@ -38,7 +38,7 @@ impl Looker {
 
     /// An answer about `interface` is being looked for: from here on any change concerns it.
     pub(crate) fn begin(&self, uplink: &str, interface: &str) {
-        let rely = RelyOn { interface: Some(interface.to_owned()), bridge: None, complete: false };
+        let rely = RelyOn { interface: Some(interface.to_owned()), ..RelyOn::default() };
         self.set(uplink, rely);
     }
 
@@ -76,7 +76,11 @@ mod tests {
     #[test]
     fn a_change_concerns_the_uplinks_that_rest_on_it_and_those_without_an_answer() {
         let looker = looker();
-        let on = |interface: &str| RelyOn { interface: Some(interface.into()), bridge: None, complete: true };
+        let on = |interface: &str| RelyOn {
+            interface: Some(interface.into()),
+            complete: true,
+            ..RelyOn::default()
+        };
         looker.set("blue", on("eth1"));
         looker.set("red", on("eth2"));
         looker.begin("green", "eth3");

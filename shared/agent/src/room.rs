@@ -9,6 +9,7 @@ use causeway_net::facts::UplinkFacts;
 use causeway_net::lifecycle::{self, ForeignState, Next, World};
 use causeway_net::publish::{self, Failure, Findings, Target};
 use causeway_net::state_name::StateName;
+use causeway_net::wire::{self, Wire};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::watch::{Lookup, Snapshot};
 use causeway_runtime::writer::{Expected, WriteError, Writer};
@@ -115,26 +116,31 @@ impl<H: Half> Room for StateRoom<H> {
                 let interface = &config.host_interface_name;
                 let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
                 self.looker.begin(key, interface);
-                let (findings, missed) = match self.half.discover(&Ask { node, interface, status: &current })
-                {
+                let ask = Ask { node, interface, status: &current };
+                let (findings, wire, missed) = match self.half.discover(&ask) {
                     Ok(found) => {
                         self.looker.set(key, found.relied_on);
-                        (found.findings, None)
+                        (found.findings, found.wire, None)
                     }
                     Err(missed) if self.says_something(&current) => {
                         return Err(PassError::NotObserved(missed));
                     }
                     Err(missed) => {
                         let failure = Failure::new(missed.reason, missed.message.clone());
-                        (Findings::failed(failure), Some(missed))
+                        (Findings::failed(failure), Wire::default(), Some(missed))
                     }
                 };
-                self.publish(&name, uplink, Some(interface), state.as_deref(), findings).await?;
+                let role = self.half.role();
+                let half = publish::Half::new(role, Some(interface), &current, findings)
+                    .with_link(wire::judge(role, &wire, &current.conditions));
+                self.publish(&name, uplink, state.as_deref(), &half).await?;
                 missed.map_or(Ok(Requeue::Done), |missed| Err(PassError::NotObserved(missed)))
             }
             Next::Refuse { uplink, failure } => {
                 self.looker.set(key, RelyOn { complete: true, ..RelyOn::default() });
-                self.publish(&name, uplink, None, state.as_deref(), Findings::failed(failure)).await?;
+                let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
+                let half = publish::Half::new(self.half.role(), None, &current, Findings::failed(failure));
+                self.publish(&name, uplink, state.as_deref(), &half).await?;
                 Ok(Requeue::Done)
             }
         }
@@ -165,12 +171,10 @@ impl<H: Half> StateRoom<H> {
         &self,
         name: &StateName,
         uplink: &UplinkFacts,
-        interface: Option<&str>,
         state: Option<&UplinkState>,
-        findings: Findings,
+        half: &publish::Half,
     ) -> Result<(), PassError> {
         let current = state.map(UplinkState::status_or_default).unwrap_or_default();
-        let half = publish::Half::new(self.half.role(), interface, &current, findings);
         if state.is_some_and(|state| is_owned(state, uplink)) && half.is_met_by(&current) {
             debug!(uplink = uplink.name, node = self.node, "State is as it should be");
             return Ok(());

@@ -157,6 +157,28 @@ wire_enum! {
         GatewayReady = "GatewayReady",
         /// Gateways of every active network are programmed on the host of a DPU.
         HostGatewayReady = "HostGatewayReady",
+        /// Ours, not upstream's: the wire behind the Uplink is up and fits together, as the side with the bridge sees it.
+        LinkConsistent = "LinkConsistent",
+        /// Ours, not upstream's: the same, as the host of a card sees it.
+        HostLinkConsistent = "HostLinkConsistent",
+    }
+}
+
+wire_enum! {
+    /// Reasons of `LinkConsistent` and `HostLinkConsistent`. They never change what `Resolved` means.
+    pub enum LinkReason {
+        /// Nothing is wrong with the wire.
+        Consistent = "LinkConsistent",
+        /// A link is down or has no carrier.
+        LinkDown = "LinkDown",
+        /// Links that must carry the same packets have different MTUs.
+        MtuMismatch = "MTUMismatch",
+        /// Somebody else has an address of the interface.
+        DuplicateAddress = "DuplicateAddress",
+        /// Whether somebody else has an address of the interface is not known yet.
+        AddressTentative = "AddressTentative",
+        /// The VLAN of the host's port does not leave through the bridge's uplink.
+        VlanMismatch = "VLANMismatch",
     }
 }
 

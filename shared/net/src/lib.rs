@@ -20,3 +20,4 @@ pub mod selection;
 mod selector;
 pub mod simulated;
 pub mod state_name;
+pub mod wire;

@@ -5,7 +5,7 @@
 //!
 //! Source: reference/uplinks-node.md 3.6.
 
-use causeway_api::condition::{ConditionStatus, Wanted};
+use causeway_api::condition::{ConditionStatus, Wanted, find};
 use causeway_api::uplink::UplinkType;
 use causeway_api::uplink_state::{DiscoveryReason, OvsBridge, UplinkStateStatus};
 use causeway_api::{GROUP, V1ALPHA1};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::host_data::HostData;
 use crate::role::Role;
 use crate::state_name::StateName;
+use crate::wire;
 
 /// Why discovery did not succeed: a reason for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,8 @@ pub struct Half {
     role: Role,
     status: UplinkStateStatus,
     condition: Wanted,
+    /// What this side says about the wire; none withdraws what it said.
+    link: Option<Wanted>,
 }
 
 impl Half {
@@ -99,7 +102,13 @@ impl Half {
             message,
             observed_generation: None,
         };
-        Self { role, status, condition }
+        Self { role, status, condition, link: None }
+    }
+
+    /// The same half, which also says something about the wire.
+    #[must_use]
+    pub fn with_link(self, link: Option<Wanted>) -> Self {
+        Self { link, ..self }
     }
 
     /// The condition of this half.
@@ -119,20 +128,21 @@ impl Half {
                 && want.default_gateways == current.default_gateways);
         let function = !self.role.writes_host_function() || want.host_function == current.host_function;
         let bridge = !self.role.writes_bridge() || want.ovs_bridge == current.ovs_bridge;
-        want.type_ == current.type_
-            && host
-            && function
-            && bridge
-            && self.condition.is_met_by(&current.conditions)
+        let link = match &self.link {
+            Some(link) => link.is_met_by(&current.conditions),
+            None => find(&current.conditions, wire::own_condition(self.role).as_str()).is_none(),
+        };
+        let condition = self.condition.is_met_by(&current.conditions);
+        want.type_ == current.type_ && host && function && bridge && condition && link
     }
 
-    /// The status to apply: this half alone, with its condition's transition time taken over from `current`.
+    /// The status to apply: this half alone, with its conditions' transition times taken over from `current`.
     #[must_use]
     pub fn status(&self, current: &UplinkStateStatus, now: Timestamp) -> UplinkStateStatus {
-        UplinkStateStatus {
-            conditions: vec![self.condition.against(&current.conditions, now)],
-            ..self.status.clone()
-        }
+        let wanted = [Some(&self.condition), self.link.as_ref()];
+        let conditions =
+            wanted.into_iter().flatten().map(|wanted| wanted.against(&current.conditions, now)).collect();
+        UplinkStateStatus { conditions, ..self.status.clone() }
     }
 }
 

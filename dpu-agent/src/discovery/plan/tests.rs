@@ -79,7 +79,7 @@ fn check_dpu(
     let default_gateway = Ok(default_bridge(default));
     let view =
         View { ovs: OvsView::new(ovs), representors, node: "node-a", default_gateway: &default_gateway };
-    let findings = dpu(view, host);
+    let findings = dpu(view, host).findings;
     assert_eq!(render(&findings), want);
     assert_eq!(findings.host, None, "a card never publishes the host's half");
 }
@@ -198,7 +198,7 @@ fn check_full(interface: &str, local: Option<&LocalFunction>, want: &str) {
     let default_gateway = Ok(default_bridge("breth0"));
     let ovs = OvsView::new(&snapshot);
     let view = View { ovs, representors: &representors, node: "node-a", default_gateway: &default_gateway };
-    let findings = full(view, interface, Ok(host("02:00:00:00:00:01", None)), local);
+    let findings = full(view, interface, Ok(host("02:00:00:00:00:01", None)), local).findings;
     assert!(findings.host.is_some(), "what the host side found is kept whatever the bridge says");
     assert_eq!(render(&findings), want);
 }
@@ -296,8 +296,8 @@ fn without_the_default_gateway_nothing_is_resolved() {
             node: "node-a",
             default_gateway: &default_gateway,
         };
-        assert_eq!(render(&dpu(view, Ok(host(VF7_MAC, None)))), want);
-        assert_eq!(render(&full(view, "br-vm", Ok(host(VF7_MAC, None)), None)), want);
+        assert_eq!(render(&dpu(view, Ok(host(VF7_MAC, None))).findings), want);
+        assert_eq!(render(&full(view, "br-vm", Ok(host(VF7_MAC, None)), None).findings), want);
     }
 }
 
@@ -312,5 +312,42 @@ fn a_host_failure_on_a_regular_node_clears_everything() {
         default_gateway: &default_gateway,
     };
     let gone = Failure::new(DiscoveryReason::HostInterfaceNotFound, "gone");
-    assert_eq!(full(view, "br-vm", Err(gone.clone()), None), Findings::failed(gone));
+    assert_eq!(full(view, "br-vm", Err(gone.clone()), None), Planned::failed(gone));
+}
+
+#[test]
+fn a_mac_on_two_bridges_is_explained_and_the_first_bridge_by_name_is_used() {
+    let bridges: &[BridgeText<'_>] =
+        &[("br-a", &["p1:system", "pf0vf7:system"], None), ("br-b", &["p2:system", "pf1vf7:system"], None)];
+    let devices = vec![
+        device("pf0vf7", Flavour::Vf, 0, Some(7), Some(VF7_MAC)),
+        device("pf1vf7", Flavour::Vf, 1, Some(7), Some(VF7_MAC)),
+    ];
+    check_dpu(
+        &snapshot(bridges, &[]),
+        &Representors::Switchdev(devices),
+        "breth0",
+        Ok(host(VF7_MAC, None)),
+        "br-a | Uplink DPU bridge discovery succeeded via host MAC; the MAC is also on bridge br-b (port pf1vf7), the first \
+         bridge by name is used",
+    );
+}
+
+#[test]
+fn the_way_names_the_links_from_the_host_to_the_wire() {
+    let (ovs, representors) = card();
+    let default_gateway = Ok(default_bridge("breth0"));
+    let view = View {
+        ovs: OvsView::new(&ovs),
+        representors: &representors,
+        node: "node-a",
+        default_gateway: &default_gateway,
+    };
+    let way = |host_port: &str, bridge: &str, uplink: &str| {
+        Some(Way { host_port: host_port.into(), bridge: bridge.into(), uplink: uplink.into() })
+    };
+    assert_eq!(dpu(view, Ok(host(VF7_MAC, Some((0, Some(7)))))).way, way("pf0vf7", "br-vm", "p1"));
+    assert_eq!(dpu(view, Ok(host(PF_MAC, None))).way, way("pf0hpf", "br-host", "p0"));
+    assert_eq!(full(view, "br-vm", Ok(host(VF7_MAC, None)), None).way, way("br-vm", "br-vm", "p1"));
+    assert_eq!(dpu(view, Ok(host("02:00:00:00:00:99", None))).way, None);
 }

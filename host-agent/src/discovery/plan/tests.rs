@@ -5,7 +5,13 @@ const V6: Families = Families { ipv4: false, ipv6: true, masquerade: Vec::new() 
 const DUAL: Families = Families { ipv4: true, ipv6: true, masquerade: Vec::new() };
 
 fn address(text: &str) -> AddressView {
-    AddressView { address: text.parse().unwrap(), secondary: false, deprecated: false, label: None }
+    AddressView {
+        address: text.parse().unwrap(),
+        secondary: false,
+        deprecated: false,
+        label: None,
+        detection: Detection::Settled,
+    }
 }
 
 fn route(destination: &str, gateway: &str, metric: u32) -> RouteView {
@@ -19,6 +25,9 @@ fn view(addresses: &[&str], routes: &[(&str, &str, u32)]) -> InterfaceView {
         addresses: addresses.iter().map(|text| address(text)).collect(),
         routes: routes.iter().map(|(to, via, metric)| route(to, via, *metric)).collect(),
         function: None,
+        mtu: 1500,
+        up: true,
+        carrier: Some(true),
     }
 }
 
@@ -143,4 +152,17 @@ fn subnets_contain_by_prefix_at_both_ends() {
     );
     assert!(contains(net("::/0"), ip("fd00::1")) && !contains(net("::/0"), ip("192.0.2.1")));
     assert!(contains(net("fd69::/125"), ip("fd69::7")) && !contains(net("fd69::/125"), ip("fd69::8")));
+}
+
+#[test]
+fn the_wire_is_the_interface_with_its_own_addresses() {
+    let mut odd = view(&["fe80::1/64", "2001:db8::10/64"], &[]);
+    odd.addresses[1].detection = Detection::Duplicate;
+    (odd.mtu, odd.up, odd.carrier) = (9000, false, None);
+    let found = wire("breth0", &odd);
+    let link =
+        LinkFacts { part: Part::HostInterface, name: "breth0".into(), mtu: 9000, up: false, carrier: None };
+    let address =
+        AddressHealth { address: "2001:db8::10/64".parse().unwrap(), detection: Detection::Duplicate };
+    assert_eq!(found, Wire { links: vec![link], addresses: vec![address], vlans: None });
 }

@@ -144,3 +144,27 @@ fn an_apply_to_a_state_that_was_read_names_its_uid_and_one_that_creates_does_not
     let update = apply_body(Target { state_uid: Some("s1"), ..target }, &status);
     assert_eq!(update["metadata"]["uid"], "s1");
 }
+
+#[test]
+fn what_is_said_about_the_wire_is_part_of_the_half_and_is_withdrawn_with_it() {
+    let wanted = Wanted {
+        type_: "LinkConsistent",
+        status: ConditionStatus::True,
+        reason: "LinkConsistent",
+        message: "bridge br: mtu=1500".into(),
+        observed_generation: None,
+    };
+    let silent = found(Role::Dpu);
+    let half = found(Role::Dpu).with_link(Some(wanted));
+    let before = merged(&UplinkStateStatus::default(), &silent, 1);
+    assert!(silent.is_met_by(&before) && !half.is_met_by(&before));
+    let after = merged(&before, &half, 2);
+    assert!(half.is_met_by(&after));
+    assert_eq!(half.status(&before, at(2)).conditions.len(), 2);
+    assert!(!silent.is_met_by(&after), "silence withdraws it");
+    assert_eq!(silent.status(&after, at(3)).conditions.len(), 1);
+    assert!(
+        found(Role::DpuHost).is_met_by(&merged(&after, &found(Role::DpuHost), 3)),
+        "the peer does not care"
+    );
+}
