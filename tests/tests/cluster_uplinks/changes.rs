@@ -129,12 +129,15 @@ pub(crate) fn keep_secondaries(interface: &str) -> String {
 /// The bridge of a regular node gets another MAC address.
 pub(crate) async fn mac(world: &mut World) -> anyhow::Result<()> {
     let history = History::of(world, blue::STATE_B).await?;
-    let address =
-        "cat /sys/class/net/ovsbr1/address > /run/ovsbr1-mac; ip link set ovsbr1 address 02:AB:00:00:00:01";
-    shell(&world.node_b, address).await?;
+    // The switch takes the interface down to change its address, and the kernel the route with it.
+    let route = "ip route replace default via 172.28.0.1 dev ovsbr1 metric 50000";
+    let other = "cat /sys/class/net/ovsbr1/address > /run/ovsbr1-mac\n\
+                 ovs-vsctl --timeout=30 set Bridge ovsbr1 other_config:hwaddr=02:AB:00:00:00:01";
+    shell(&world.node_b, &format!("{other}\n{route}")).await?;
     let changed = with(world.whole_regular(), "macAddress", Some(json!("02:ab:00:00:00:01")));
     world.says(blue::STATE_B, &changed).await?;
-    shell(&world.node_b, "ip link set ovsbr1 address $(cat /run/ovsbr1-mac)").await?;
+    let back = "ovs-vsctl --timeout=30 set Bridge ovsbr1 other_config:hwaddr=$(cat /run/ovsbr1-mac)";
+    shell(&world.node_b, &format!("{back}\n{route}")).await?;
     world.says(blue::STATE_B, &world.whole_regular()).await?;
     stays_resolved(history, world).await
 }

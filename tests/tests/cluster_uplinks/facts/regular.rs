@@ -10,8 +10,7 @@ const ADDRESS_BACK: &str =
     "ip addr add 172.28.0.2/16 dev ovsbr1; ip route add default via 172.28.0.1 dev ovsbr1 metric 50000";
 
 const BRIDGE_BACK: &str = "ovs-vsctl --timeout=30 add-br ovsbr1 -- set Bridge ovsbr1 datapath_type=netdev \
-                           -- add-port ovsbr1 eth1\n\
-                           ip link set ovsbr1 address $(cat /run/ovsbr1-mac)\n\
+                           other_config:hwaddr=$(cat /run/ovsbr1-mac) -- add-port ovsbr1 eth1\n\
                            ip link set ovsbr1 up; ip addr add 172.28.0.2/16 dev ovsbr1\n\
                            ip route add default via 172.28.0.1 dev ovsbr1 metric 50000";
 
