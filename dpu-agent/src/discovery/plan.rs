@@ -206,6 +206,15 @@ fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, Str
     Err(Failure::new(DiscoveryReason::BridgeNotFound, text))
 }
 
+/// Whether the published function tells the bridge. By the address alone the first bridge by name wins, so another
+/// one can be a better answer later, and so can the function's.
+#[must_use]
+pub fn leads_by_function(view: View<'_>, host: &HostData) -> bool {
+    let representor =
+        host.function.and_then(|function| view.representors.of_function(function, host.mac).ok());
+    representor.is_some_and(|representor| view.ovs.bridge_of(representor).is_ok())
+}
+
 #[derive(Debug, thiserror::Error)]
 enum FunctionError {
     #[error("{0}")]

@@ -351,3 +351,20 @@ fn the_way_names_the_links_from_the_host_to_the_wire() {
     assert_eq!(full(view, "br-vm", Ok(host(VF7_MAC, None)), None).way, way("br-vm", "br-vm", "p1"));
     assert_eq!(dpu(view, Ok(host("02:00:00:00:00:99", None))).way, None);
 }
+
+#[test]
+fn only_a_function_with_a_representor_on_a_bridge_leads_by_function() {
+    let (ovs, representors) = card();
+    let default_gateway = Ok(default_bridge("breth0"));
+    let view = View {
+        ovs: OvsView::new(&ovs),
+        representors: &representors,
+        node: "node-a",
+        default_gateway: &default_gateway,
+    };
+    assert!(leads_by_function(view, &host(VF7_MAC, Some((0, Some(7))))));
+    // Not published, not there, on no bridge, another function's.
+    for function in [None, Some((0, Some(9))), Some((1, Some(0))), Some((0, Some(0)))] {
+        assert!(!leads_by_function(view, &host(VF7_MAC, function)), "{function:?}");
+    }
+}
