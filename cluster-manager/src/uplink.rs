@@ -11,6 +11,9 @@
 //! * A state is deleted only if every kind has been listed, the newest snapshots say so, and the API server itself
 //!   confirms it ([`confirm`]); the request names the object's uid.
 //!
+//! * Only the leader writes. Each write of a status names the version that it rests on, so one that is overtaken, by
+//!   a newer spec or by a later leader, fails; what is written by others is looked at and put right.
+//!
 //! Never does: create or change an UplinkState, touch what another field manager owns, write what is already so.
 //!
 //! First file to read: [`plan`].
@@ -19,6 +22,7 @@ mod affected;
 mod apply;
 mod confirm;
 mod error;
+mod expected;
 #[cfg(test)]
 mod fixtures;
 mod metrics;
@@ -27,6 +31,8 @@ mod ownership;
 mod plan;
 #[cfg(test)]
 mod replay;
+mod side_by_side;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod watched;
@@ -37,6 +43,7 @@ use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_api::uplink_state::UplinkState;
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
+use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
 use causeway_runtime::watch::{self, NotReady, Watch};
 use jiff::Timestamp;
@@ -47,22 +54,25 @@ use tracing::debug;
 use self::apply::Hand;
 use self::confirm::Reader;
 use self::error::UplinkError;
+use self::expected::Expected;
 use self::metrics::Metrics;
 use self::observe::{StateIndex, Stores};
+use self::tally::Tally;
 use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
-use crate::Meters;
+use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Uplink that events ask for: each look reads every selected node, and
 /// nodes of a large cluster change together.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The room that the engine runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Uplinks {
     stores: Stores,
     reader: Reader,
     hand: Hand,
     metrics: Metrics,
+    expected: Expected,
 }
 
 impl Room for Uplinks {
@@ -74,6 +84,7 @@ impl Room for Uplinks {
         let world = observe::world(name, &self.stores)?;
         let plan = plan::uplink(name, &world, Timestamp::now());
         self.metrics.verdict(name, plan.verdict.as_ref());
+        self.expected.set(name, plan.wanted.clone());
         if plan.steps.is_empty() {
             debug!(uplink = %name, "Nothing to do");
         }
@@ -90,21 +101,27 @@ pub struct Controller {
     states: Watch<UplinkState, StateKey, State>,
     queue: KeyQueue<UplinkName>,
     room: Uplinks,
+    leadership: Leadership,
 }
 
 impl Controller {
     /// A controller over this connection, with its metrics in `registry`.
     #[must_use]
-    pub fn new(client: &Client, meters: &Meters, registry: &mut Registry) -> Self {
+    pub fn new(surroundings: &Surroundings, registry: &mut Registry) -> Self {
+        let Surroundings { client, meters, leadership, recorder } = surroundings;
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
-        let (uplinks, nodes, states, stores) = watches(client, &queue);
+        let wake =
+            Wake { queue: queue.clone(), leadership: leadership.clone(), expected: Expected::default() };
+        let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
         let room = Uplinks {
             stores,
             reader: Reader::new(client.clone()),
-            hand: Hand::new(client.clone(), meters.writes.clone()),
+            hand: Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone()),
             metrics: Metrics::register(registry),
+            expected: wake.expected,
         };
         Self {
+            leadership: leadership.clone(),
             uplinks: uplinks.metered(&meters.watches),
             nodes: nodes.metered(&meters.watches),
             states: states.metered(&meters.watches),
@@ -113,8 +130,9 @@ impl Controller {
         }
     }
 
-    /// Starts the watches, and the engine once every kind has been listed. An API server that is away is waited
-    /// for; `readiness` says so meanwhile.
+    /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
+    /// that is away is waited for; `readiness` says so meanwhile. A standby has the same snapshots as the leader, so it
+    /// takes over without reading anything.
     pub fn start(self, tasks: &Tasks, readiness: &Readiness, meters: &Meters, resync: Option<Duration>) {
         let stores = self.room.stores.clone();
         readiness.add("uplink", move || stores.readiness().map_err(|error| error.to_string()));
@@ -124,13 +142,45 @@ impl Controller {
         tasks.spawn("watch of Nodes", self.nodes.run(stop.clone()));
         tasks.spawn("watch of UplinkStates", self.states.run(stop.clone()));
 
-        let (room, queue, metrics) = (self.room, self.queue, meters.engine.clone());
+        let (room, queue, metrics, leadership) =
+            (self.room, self.queue, meters.engine.clone(), self.leadership);
         let limits = Limits { resync, ..Limits::default() };
         tasks.spawn("uplink", async move {
-            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_some() {
-                engine::run(room, queue, limits, &metrics, stop).await;
+            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_none() {
+                return;
+            }
+            while let Some(term) = leadership.term(&stop).await {
+                // From here on changes wake the room; what came before is in the snapshots.
+                queue.enqueue_all(room.everything());
+                engine::run(room.clone(), queue.clone(), limits, &metrics, term.over()).await;
+                room.metrics.forget_verdicts();
             }
         });
+    }
+}
+
+impl Uplinks {
+    /// Every key that there can be something to do for.
+    fn everything(&self) -> Vec<UplinkName> {
+        let uplinks = self.stores.uplinks.snapshot();
+        uplinks.iter().map(|(name, _)| name.clone()).chain(self.stores.index.uplinks()).collect()
+    }
+}
+
+/// What changes are passed on to. A standby is not woken: it looks at everything when it takes over, and keys that nobody
+/// takes would pile up.
+#[derive(Clone)]
+struct Wake {
+    queue: KeyQueue<UplinkName>,
+    leadership: Leadership,
+    expected: Expected,
+}
+
+impl Wake {
+    fn up(&self, names: impl IntoIterator<Item = UplinkName>) {
+        if self.leadership.leads() {
+            self.queue.enqueue_all(names);
+        }
     }
 }
 
@@ -150,8 +200,8 @@ type Watches = (
     Stores,
 );
 
-/// The three watches, each of which puts the Uplinks that a change concerns into `queue`.
-fn watches(client: &Client, queue: &KeyQueue<UplinkName>) -> Watches {
+/// The three watches, each of which wakes the room for the Uplinks that a change concerns.
+fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
     let uplinks =
         Watch::new(Api::all(client.clone()), watch::config(), UplinkName::of, |uplink: ApiUplink| {
             Uplink::of(&uplink)
@@ -167,27 +217,31 @@ fn watches(client: &Client, queue: &KeyQueue<UplinkName>) -> Watches {
         index: StateIndex::default(),
     };
 
-    let keys = queue.clone();
+    let woken = wake.clone();
     let uplinks = uplinks.on_change(move |change| {
-        let only_status = match (change.old.as_deref(), change.new.as_deref()) {
-            (Some(old), Some(new)) => !new.differs_beyond_status(old),
+        let as_expected = match (change.old.as_deref(), change.new.as_deref()) {
+            (Some(old), Some(new)) => {
+                !new.differs_beyond_status(old) && woken.expected.is_met_by(change.key, new)
+            }
             _ => false,
         };
-        if !only_status {
-            keys.enqueue(change.key.clone());
+        if !as_expected {
+            woken.up([change.key.clone()]);
         }
     });
-    let (keys, all) = (queue.clone(), stores.clone());
+    let (woken, all) = (wake.clone(), stores.clone());
     let nodes = nodes.on_change(move |change| {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        keys.enqueue_all(affected::by_node(old, new, &all.uplinks.snapshot()));
+        woken.up(affected::by_node(old, new, &all.uplinks.snapshot()));
     });
-    let (keys, all) = (queue.clone(), stores.clone());
+    let (woken, all, tally) = (wake.clone(), stores.clone(), tally.clone());
     let states = states.on_change(move |change| {
         let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
         all.index.change(key, old, new);
-        let concerned = affected::by_state(key, old, new, &all.uplinks.snapshot(), &all.nodes.snapshot());
-        keys.enqueue_all(concerned);
+        tally.change(old, new);
+        if old.zip(new).is_none_or(|(old, new)| new.differs_beyond_metrics(old)) {
+            woken.up(affected::by_state(key, old, new, &all.uplinks.snapshot(), &all.nodes.snapshot()));
+        }
     });
     (uplinks, nodes, states, stores)
 }

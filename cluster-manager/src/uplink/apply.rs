@@ -1,10 +1,13 @@
-//! Carries out a plan, step by step; the first error stops it. Decides nothing.
+//! Carries out a plan, step by step, deletions side by side; the first error stops it. Decides nothing.
 
 use causeway_api::manager::FieldManager;
 use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_api::uplink_state::UplinkState;
 use causeway_api::{GROUP, V1ALPHA1};
+use causeway_runtime::events::{Happening, Recorder, Severity};
+use causeway_runtime::leader::Leadership;
 use causeway_runtime::writer::{Expected, WriteMetrics, Writer};
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -14,6 +17,7 @@ use super::error::UplinkError;
 use super::metrics::Metrics;
 use super::ownership::FinalizerOwner;
 use super::plan::{Deletion, Plan, Step};
+use super::side_by_side::side_by_side;
 use super::watched::UplinkName;
 
 /// Writes Uplinks and deletes states, as the field manager of this room.
@@ -22,16 +26,23 @@ pub(super) struct Hand {
     writer: Writer,
     uplinks: Api<ApiUplink>,
     states: Api<UplinkState>,
+    recorder: Recorder,
 }
 
 impl Hand {
-    /// A hand over this connection.
+    /// A hand over this connection, that writes as long as this process leads.
     #[must_use]
-    pub(super) fn new(client: Client, metrics: WriteMetrics) -> Self {
+    pub(super) fn new(
+        client: Client,
+        metrics: WriteMetrics,
+        leadership: Leadership,
+        recorder: Recorder,
+    ) -> Self {
         Self {
-            writer: Writer::new(FieldManager::ClusterManagerUplink.as_str(), metrics),
+            writer: Writer::new(FieldManager::ClusterManagerUplink.as_str(), metrics).fenced(leadership),
             uplinks: Api::all(client.clone()),
             states: Api::all(client),
+            recorder,
         }
     }
 }
@@ -39,48 +50,82 @@ impl Hand {
 /// Carries out `plan`.
 ///
 /// # Errors
-/// The first step that failed; the steps before it are done, those after it are not begun.
+/// The first step that failed. The steps before it are done; those after it are not begun, but for deletions that ran
+/// beside it.
 ///
 /// # Cancellation
-/// Leaves a prefix of the steps done; the next pass plans the rest.
+/// Leaves some of the first steps done; the next pass plans the rest.
 pub(super) async fn run(
     name: &UplinkName,
     plan: &Plan,
     hand: &Hand,
     metrics: &Metrics,
 ) -> Result<(), UplinkError> {
-    for step in &plan.steps {
-        match step {
-            Step::WriteReady { uid, condition } => {
-                let body = status_body(name, uid, condition);
-                hand.writer
-                    .apply_status(&hand.uplinks, name.as_str(), &body)
-                    .await
-                    .map_err(|source| UplinkError::Status { uplink: name.clone(), source })?;
-                info!(
-                    uplink = %name,
-                    status = condition.status,
-                    reason = condition.reason,
-                    detail = condition.message,
-                    "Uplink condition written"
-                );
+    // States do not depend on each other; everything else keeps its order.
+    for steps in plan.steps.chunk_by(|a, b| matches!((a, b), (Step::DeleteState(_), Step::DeleteState(_)))) {
+        side_by_side(steps, |step| carry_out(name, step, hand, metrics)).await?;
+    }
+    Ok(())
+}
+
+async fn carry_out(
+    name: &UplinkName,
+    step: &Step,
+    hand: &Hand,
+    metrics: &Metrics,
+) -> Result<(), UplinkError> {
+    match step {
+        Step::WriteReady { uid, version, condition, news } => {
+            let body = status_body(name, uid, version.as_deref(), condition);
+            hand.writer
+                .apply_status(&hand.uplinks, name.as_str(), &body)
+                .await
+                .map_err(|source| UplinkError::Status { uplink: name.clone(), source })?;
+            info!(
+                uplink = %name,
+                status = condition.status,
+                reason = condition.reason,
+                detail = condition.message,
+                "Uplink condition written"
+            );
+            if let Some(severity) = *news {
+                hand.recorder.record(happening(name, uid, condition, severity));
             }
-            Step::DeleteState(Deletion { state, uid, node, because }) => {
-                let expected = Expected { uid: Some(uid.clone()), resource_version: None };
-                hand.writer
-                    .delete(&hand.states, state.as_str(), expected)
-                    .await
-                    .map_err(|source| UplinkError::Delete { state: state.clone(), source })?;
-                metrics.collected(*because);
-                info!(uplink = %name, node = %node, state = %state, cause = %because, "UplinkState deleted");
-            }
-            Step::ReleaseFinalizer { uid, owner } => {
-                release(name, uid, owner, hand).await?;
-                info!(uplink = %name, "Uplink finalizer released");
-            }
+        }
+        Step::DeleteState(Deletion { state, uid, node, because }) => {
+            let expected = Expected { uid: Some(uid.clone()), resource_version: None };
+            hand.writer
+                .delete(&hand.states, state.as_str(), expected)
+                .await
+                .map_err(|source| UplinkError::Delete { state: state.clone(), source })?;
+            metrics.collected(*because);
+            info!(uplink = %name, node = %node, state = %state, cause = %because, "UplinkState deleted");
+        }
+        Step::ReleaseFinalizer { uid, owner } => {
+            release(name, uid, owner, hand).await?;
+            info!(uplink = %name, "Uplink finalizer released");
         }
     }
     Ok(())
+}
+
+/// What people are told about a new reason.
+fn happening(name: &UplinkName, uid: &str, condition: &Condition, severity: Severity) -> Happening {
+    let regarding = ObjectReference {
+        api_version: Some(format!("{GROUP}/{V1ALPHA1}")),
+        kind: Some("Uplink".to_owned()),
+        name: Some(name.as_str().to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    };
+    Happening {
+        regarding,
+        related: None,
+        severity,
+        reason: condition.reason.clone(),
+        action: "UpdateReady",
+        note: condition.message.clone(),
+    }
 }
 
 async fn release(
@@ -111,8 +156,12 @@ fn identity_body(name: &UplinkName, uid: &str) -> Value {
     })
 }
 
-fn status_body(name: &UplinkName, uid: &str, condition: &Condition) -> Value {
+/// The status subresource ignores the uid; the version stands for it, and keeps out a write that comes late.
+fn status_body(name: &UplinkName, uid: &str, version: Option<&str>, condition: &Condition) -> Value {
     let mut body = identity_body(name, uid);
+    if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+        metadata.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));
+    }
     if let Some(fields) = body.as_object_mut() {
         fields.insert("status".to_owned(), json!({"conditions": [condition]}));
     }

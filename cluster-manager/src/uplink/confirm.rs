@@ -15,7 +15,8 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::error::UplinkError;
-use super::plan::{Plan, stale};
+use super::plan::{Deletion, Plan, stale};
+use super::side_by_side::side_by_side;
 use super::watched::{Node, Uplink, UplinkName, WatchedNode};
 
 /// How long one read may take.
@@ -46,19 +47,22 @@ pub(super) async fn deletions(name: &UplinkName, plan: &Plan, reader: &Reader) -
     }
     let uplink = read("Uplink", name.as_str(), reader.uplinks.get_opt(name.as_str())).await?;
     let uplink = uplink.as_ref().and_then(Uplink::of);
-    for deletion in plan.deletions() {
-        // Where the Uplink alone decides, the Node need not be asked for.
-        if stale(uplink.as_ref(), &Lookup::Unreadable("not read yet")).is_some() {
-            continue;
-        }
-        let node = deletion.node.as_str();
-        let node = read("Node", node, reader.nodes.get_opt(node)).await?.map(|node| Arc::new(Node::of(node)));
-        let node = node.as_ref().map_or(Lookup::Absent, Lookup::Present);
-        if stale(uplink.as_ref(), &node).is_none() {
-            return Err(UplinkError::Behind { state: deletion.state.clone() });
-        }
+    // Where the Uplink alone decides, the Nodes need not be asked for.
+    if stale(uplink.as_ref(), &Lookup::Unreadable("not read yet")).is_some() {
+        return Ok(());
     }
-    Ok(())
+    side_by_side(plan.deletions(), |deletion| node(deletion, uplink.as_ref(), reader)).await
+}
+
+/// Checks one deletion against its Node.
+async fn node(deletion: &Deletion, uplink: Option<&Uplink>, reader: &Reader) -> Result<(), UplinkError> {
+    let name = deletion.node.as_str();
+    let node = read("Node", name, reader.nodes.get_opt(name)).await?.map(|node| Arc::new(Node::of(node)));
+    let node = node.as_ref().map_or(Lookup::Absent, Lookup::Present);
+    match stale(uplink, &node) {
+        Some(_) => Ok(()),
+        None => Err(UplinkError::Behind { state: deletion.state.clone() }),
+    }
 }
 
 async fn read<T>(

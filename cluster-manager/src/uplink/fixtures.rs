@@ -26,6 +26,7 @@ pub(super) fn uplink(name: &str, configs: &[(&str, &str)]) -> Uplink {
     let mut uplink = ApiUplink::new(name, UplinkSpec { node_configs });
     uplink.metadata.uid = Some(format!("uid-{name}"));
     uplink.metadata.generation = Some(1);
+    uplink.metadata.resource_version = Some("5".to_owned());
     Uplink::of(&uplink).unwrap()
 }
 
@@ -95,6 +96,7 @@ pub(super) fn state(uplink: &str, node: &str) -> State {
         interface: None,
         resolved: Resolved::Missing,
         host_cause: None,
+        told: Vec::new(),
     }
 }
 

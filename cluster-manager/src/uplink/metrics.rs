@@ -66,6 +66,17 @@ impl Metrics {
         }
     }
 
+    /// Takes back every verdict: another process has the say.
+    pub(super) fn forget_verdicts(&self) {
+        let names: Vec<UplinkName> = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.keys().cloned().collect()
+        };
+        for name in &names {
+            self.verdict(name, None);
+        }
+    }
+
     /// Counts a deleted state.
     pub(super) fn collected(&self, because: Stale) {
         let cause = match because {
@@ -107,6 +118,12 @@ mod tests {
             "uplink_failing_nodes 2",
             "uplink_states_collected_total{cause=\"node_gone\"} 1",
         ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        metrics.forget_verdicts();
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for line in ["uplinks{reason=\"Ready\"} 0", "uplink_failing_nodes 0"] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
     }

@@ -100,6 +100,12 @@ impl StateIndex {
         }
     }
 
+    /// Every Uplink that a state names, whether it exists or not.
+    #[must_use]
+    pub(super) fn uplinks(&self) -> Vec<UplinkName> {
+        self.lock().keys().cloned().collect()
+    }
+
     /// The states of an Uplink, in the order of their names.
     #[must_use]
     pub(super) fn states_of(&self, uplink: &UplinkName) -> Vec<StateKey> {

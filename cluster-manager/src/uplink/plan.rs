@@ -11,9 +11,10 @@ mod tests;
 
 use std::fmt;
 
-use causeway_api::condition::Wanted;
-use causeway_api::uplink::UplinkCondition;
+use causeway_api::condition::{self, Wanted};
+use causeway_api::uplink::{UplinkCondition, UplinkReason};
 use causeway_net::selection::Selection;
+use causeway_runtime::events::Severity;
 use causeway_runtime::watch::Lookup;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -29,6 +30,8 @@ pub(super) use self::ready::Verdict;
 pub(super) struct Plan {
     /// What `Ready` should say; none for an Uplink that is gone.
     pub(super) verdict: Option<Verdict>,
+    /// The same as a wish; none for an Uplink that is gone.
+    pub(super) wanted: Option<Wanted>,
     /// What has to change, in the order in which it must. The finalizer goes last: nothing may be left behind
     /// when it is gone.
     pub(super) steps: Vec<Step>,
@@ -41,8 +44,12 @@ pub(super) enum Step {
     WriteReady {
         /// uid of the Uplink that was looked at.
         uid: String,
+        /// Its version: if it is another one by now, this plan is not the newest.
+        version: Option<String>,
         /// The condition.
         condition: Condition,
+        /// How to tell people; none where they know the reason already.
+        news: Option<Severity>,
     },
     /// Delete a state.
     DeleteState(Deletion),
@@ -89,7 +96,7 @@ pub(super) enum Stale {
 pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
     let deletions = deletions(name, world).map(Step::DeleteState);
     let Some(uplink) = world.uplink.as_deref() else {
-        return Plan { verdict: None, steps: deletions.collect() };
+        return Plan { verdict: None, wanted: None, steps: deletions.collect() };
     };
     let verdict = ready::verdict(name, uplink, world);
     let wanted = Wanted {
@@ -102,7 +109,9 @@ pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
     let unwritten = !wanted.is_met_by(&uplink.conditions) || uplink.owns_obsolete;
     let write = unwritten.then(|| Step::WriteReady {
         uid: uplink.facts.uid.clone(),
+        version: uplink.version.clone(),
         condition: wanted.against(&uplink.conditions, now),
+        news: news(&verdict, &uplink.conditions),
     });
     let release = uplink.finalizer.clone().filter(|owner| match owner {
         FinalizerOwner::Us => true,
@@ -110,7 +119,28 @@ pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
         FinalizerOwner::Others { .. } => !unwritten,
     });
     let release = release.map(|owner| Step::ReleaseFinalizer { uid: uplink.facts.uid.clone(), owner });
-    Plan { verdict: Some(verdict), steps: write.into_iter().chain(deletions).chain(release).collect() }
+    let steps = write.into_iter().chain(deletions).chain(release).collect();
+    Plan { verdict: Some(verdict), wanted: Some(wanted), steps }
+}
+
+/// How to tell people of a verdict, given the conditions that they can see; none if they see its reason.
+///
+/// What is normal in the first moment of an Uplink, that its nodes have not said anything yet, is no warning then.
+fn news(verdict: &Verdict, seen: &[Condition]) -> Option<Severity> {
+    let seen = condition::find(seen, UplinkCondition::Ready.as_str()).map(|seen| seen.reason.as_str());
+    if seen == Some(verdict.reason.as_str()) {
+        return None;
+    }
+    Some(match verdict.reason {
+        UplinkReason::Ready | UplinkReason::UplinkTerminating => Severity::Normal,
+        UplinkReason::MissingUplinkState if seen.is_none() => Severity::Normal,
+        UplinkReason::MissingUplinkState
+        | UplinkReason::InvalidSpec
+        | UplinkReason::NodeSelectorOverlap
+        | UplinkReason::NoMatchingNodes
+        | UplinkReason::UplinkStateNotResolved
+        | UplinkReason::UplinkStateIdentityError => Severity::Warning,
+    })
 }
 
 /// The states of an Uplink that have to go.

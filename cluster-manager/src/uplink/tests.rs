@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use causeway_runtime::engine::{Retry, Retryable};
+use causeway_runtime::events::{EventMetrics, Recorder};
+use causeway_runtime::leader::LeaderMetrics;
 use causeway_runtime::watch::Store;
 use causeway_runtime::writer::WriteMetrics;
 use expect_test::{Expect, expect};
@@ -12,10 +14,22 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::fixtures::{held_by_others, node, state, uplink};
 use super::ownership::FinalizerOwner;
 use super::*;
+
+/// What the API server holds, as the watches show it.
+struct Seen<'s> {
+    uplink: Option<Uplink>,
+    /// Why the Uplink exists and cannot be read.
+    unreadable_uplink: Option<&'s str>,
+    nodes: Nodes<'s>,
+    states: &'s [State],
+    /// Why the state of `node-a` exists and cannot be read.
+    unreadable_state: Option<&'s str>,
+}
 
 type Nodes<'n> = &'n [(&'n str, &'n [(&'n str, &'n str)])];
 
@@ -23,16 +37,23 @@ type Nodes<'n> = &'n [(&'n str, &'n [(&'n str, &'n str)])];
 struct Pass {
     result: Result<Requeue, UplinkError>,
     asked: String,
+    /// Severity, reason and note of what people were told.
+    told: Vec<String>,
 }
 
 /// Runs one pass over `br-blue`. `answers` gives the status and body for a method and path; anything else that is
 /// asked for fails the test.
 async fn pass(
-    seen: Option<Uplink>,
+    uplink: Option<Uplink>,
     nodes: Nodes<'_>,
     states: &[State],
     answers: &[(&str, u16, Value)],
 ) -> Pass {
+    let seen = Seen { uplink, unreadable_uplink: None, nodes, states, unreadable_state: None };
+    pass_over(seen, answers).await
+}
+
+async fn pass_over(seen: Seen<'_>, answers: &[(&str, u16, Value)]) -> Pass {
     let asked = Arc::new(Mutex::new(String::new()));
     let log = Arc::clone(&asked);
     let answers: Vec<(String, u16, Value)> =
@@ -61,27 +82,49 @@ async fn pass(
 
     let name = UplinkName::from("br-blue");
     let index = StateIndex::default();
-    let states: Vec<(StateKey, State)> =
-        states.iter().map(|state| (StateKey::from(state.derived_name().as_str()), state.clone())).collect();
+    let states: Vec<(StateKey, State)> = seen
+        .states
+        .iter()
+        .map(|state| (StateKey::from(state.derived_name().as_str()), state.clone()))
+        .collect();
     for (key, state) in &states {
         index.change(key, None, Some(state));
     }
     let stores = Stores {
-        uplinks: Store::fixed("Uplink", seen.map(|uplink| (name.clone(), uplink))),
-        nodes: Store::fixed("Node", nodes.iter().map(|&(name, labels)| (NodeName::from(name), node(labels)))),
-        states: Store::fixed("UplinkState", states),
+        uplinks: Store::fixed_unreadable(
+            "Uplink",
+            seen.uplink.map(|uplink| (name.clone(), uplink)),
+            seen.unreadable_uplink.map(|error| (name.clone(), error)),
+        ),
+        nodes: Store::fixed(
+            "Node",
+            seen.nodes.iter().map(|&(name, labels)| (NodeName::from(name), node(labels))),
+        ),
+        states: Store::fixed_unreadable(
+            "UplinkState",
+            states,
+            seen.unreadable_state.map(|error| (StateKey::from("br-blue.node-a"), error)),
+        ),
         index,
     };
     let mut registry = Registry::default();
+    let leadership = Leadership::alone(&CancellationToken::new(), &LeaderMetrics::register(&mut registry));
+    let (recorder, mut happenings) = Recorder::new(EventMetrics::register(&mut registry));
     let room = Uplinks {
         stores,
         reader: Reader::new(client.clone()),
-        hand: Hand::new(client, WriteMetrics::register(&mut registry)),
+        hand: Hand::new(client, WriteMetrics::register(&mut registry), leadership, recorder),
         metrics: Metrics::register(&mut registry),
+        expected: Expected::default(),
     };
     let result = room.reconcile(&name).await;
     let asked = asked.lock().unwrap().clone();
-    Pass { result, asked }
+    let mut told = Vec::new();
+    while let Ok(happening) = happenings.try_recv() {
+        assert_eq!(happening.regarding.uid.as_deref(), Some("uid-br-blue"));
+        told.push(format!("{:?} {}: {}", happening.severity, happening.reason, happening.note));
+    }
+    Pass { result, asked, told }
 }
 
 /// The one value of a request that depends on the clock.
@@ -159,7 +202,7 @@ async fn the_condition_is_applied_by_force_and_names_the_uplinks_uid() {
         &pass,
         &expect![[r#"
             PATCH /apis/k8s.ovn.org/v1alpha1/uplinks/br-blue/status?&force=true&fieldManager=clustermanager-uplink-controller
-              {"apiVersion":"k8s.ovn.org/v1alpha1","kind":"Uplink","metadata":{"name":"br-blue","uid":"uid-br-blue"},"status":{"conditions":[{"lastTransitionTime":"now","message":"all 1 selected node(s) are resolved","observedGeneration":1,"reason":"Ready","status":"True","type":"Ready"}]}}
+              {"apiVersion":"k8s.ovn.org/v1alpha1","kind":"Uplink","metadata":{"name":"br-blue","resourceVersion":"5","uid":"uid-br-blue"},"status":{"conditions":[{"lastTransitionTime":"now","message":"all 1 selected node(s) are resolved","observedGeneration":1,"reason":"Ready","status":"True","type":"Ready"}]}}
         "#]],
     );
     assert_eq!(pass.result.unwrap(), Requeue::Done);
@@ -293,4 +336,61 @@ async fn a_finalizer_that_others_set_too_is_taken_out_of_the_list_that_was_seen(
 async fn a_state_that_is_gone_already_is_as_good_as_deleted() {
     let pass = pass(None, BLUE_A, &resolved(), &[(UPLINK, 404, gone()), (DELETE_A, 404, gone())]).await;
     assert_eq!(pass.result.unwrap(), Requeue::Gone);
+}
+
+#[tokio::test]
+async fn an_uplink_that_cannot_be_read_is_left_alone_with_its_states() {
+    let seen = Seen {
+        uplink: None,
+        unreadable_uplink: Some("unknown variant"),
+        nodes: BLUE_A,
+        states: &resolved(),
+        unreadable_state: None,
+    };
+    let pass = pass_over(seen, &[]).await;
+    let error = pass.result.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Uplink br-blue cannot be read (unknown variant); its states are left alone"
+    );
+    assert_eq!((error.retry(), pass.asked.as_str()), (Retry::Never, ""));
+}
+
+#[tokio::test]
+async fn a_state_that_cannot_be_read_is_named_with_its_cause_and_not_taken_for_absent() {
+    let seen = Seen {
+        uplink: Some(ready()),
+        unreadable_uplink: None,
+        nodes: BLUE_A,
+        states: &[],
+        unreadable_state: Some("missing field `nodeName`"),
+    };
+    let pass = pass_over(seen, &[(STATUS, 200, api_uplink())]).await;
+    pass.result.unwrap();
+    let text = "1 of 1 selected node(s) have readiness failures; examples: \
+                node-a=UplinkStateLookupFailed: missing field `nodeName`";
+    assert!(pass.asked.contains(text), "{}", pass.asked);
+    assert!(pass.asked.contains("MissingUplinkState") && !pass.asked.contains("DELETE"), "{}", pass.asked);
+}
+
+#[tokio::test]
+async fn people_are_told_of_a_new_reason_once_it_is_written_and_of_nothing_else() {
+    let answers = [(STATUS, 200, api_uplink())];
+    let all = "all 1 selected node(s) are resolved";
+    let pass_told = |uplink: Uplink, states: Vec<State>| {
+        let answers = answers.clone();
+        async move { pass(Some(uplink), BLUE_A, &states, &answers).await.told }
+    };
+    let first = pass_told(blue(), Vec::new()).await;
+    assert_eq!(first.len(), 1);
+    assert!(first[0].starts_with("Normal MissingUplinkState: 1 of 1 selected"), "{first:?}");
+    let lost = pass_told(ready(), Vec::new()).await;
+    assert!(lost[0].starts_with("Warning MissingUplinkState: "), "{lost:?}");
+    let found = blue().condition("Ready", "False", "MissingUplinkState", "");
+    assert_eq!(pass_told(found, resolved().to_vec()).await, [format!("Normal Ready: {all}")]);
+    let reworded = blue().condition("Ready", "True", "Ready", "another text");
+    assert_eq!(pass_told(reworded, resolved().to_vec()).await, [""; 0]);
+    let refused = [(STATUS, 409, api_failure(409, "Conflict"))];
+    let pass = pass(Some(blue()), BLUE_A, &resolved(), &refused).await;
+    assert!(pass.result.is_err() && pass.told.is_empty(), "{:?}", pass.told);
 }

@@ -6,10 +6,11 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use causeway_api::condition::{self, ConditionStatus};
 use causeway_api::uplink::UplinkType;
-use causeway_api::uplink_state::{StateCondition, UplinkState};
+use causeway_api::uplink_state::{DiscoveryReason, LinkReason, StateCondition, UplinkState};
 use causeway_net::facts::UplinkFacts;
 use causeway_net::state_name::StateName;
 use k8s_openapi::api::core::v1::Node as ApiNode;
@@ -17,6 +18,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::Deserialize;
 
 use super::ownership::{self, FinalizerOwner};
+
+/// The word of the metrics for what this version does not know.
+const OTHER: &str = "other";
 
 /// Declares a name of one kind of object, so that names of different kinds cannot be swapped.
 macro_rules! object_name {
@@ -77,6 +81,8 @@ object_name! {
 pub(super) struct Uplink {
     /// Name, uid, selectors, and whether it is being deleted.
     pub(super) facts: UplinkFacts,
+    /// Version of the object: a write that rests on it fails if somebody else, also a later leader, wrote meanwhile.
+    pub(super) version: Option<String>,
     /// Generation of its spec.
     pub(super) generation: Option<i64>,
     /// Conditions as they stand.
@@ -93,6 +99,7 @@ impl Uplink {
     pub(super) fn of(uplink: &causeway_api::uplink::Uplink) -> Option<Self> {
         Some(Self {
             facts: UplinkFacts::of(uplink)?,
+            version: uplink.metadata.resource_version.clone(),
             generation: uplink.metadata.generation,
             conditions: uplink.conditions().to_vec(),
             owns_obsolete: ownership::owns_obsolete_condition(&uplink.metadata),
@@ -100,8 +107,7 @@ impl Uplink {
         })
     }
 
-    /// Whether the two differ in more than their status. A status is ours alone; looking at it again after each
-    /// write of our own would only delay the next real event.
+    /// Whether the two differ in what a verdict rests on, so in more than their status.
     #[must_use]
     pub(super) fn differs_beyond_status(&self, other: &Self) -> bool {
         self.facts != other.facts || self.generation != other.generation || self.finalizer != other.finalizer
@@ -150,6 +156,31 @@ pub(super) struct State {
     pub(super) resolved: Resolved,
     /// Reason of a false `HostDataReady`: the host's side of the story.
     pub(super) host_cause: Option<String>,
+    /// What its conditions say, for the metrics only.
+    pub(super) told: Vec<Told>,
+}
+
+/// What one condition of a state says, in the words of the metrics: whatever is unknown here is `other`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Told {
+    /// Its type, status and reason.
+    pub(super) label: [(&'static str, &'static str); 3],
+    /// When its status last changed, in seconds since 1970.
+    pub(super) since: i64,
+}
+
+impl Told {
+    fn of(condition: &Condition) -> Self {
+        let type_ = StateCondition::from_str(&condition.type_).map_or(OTHER, StateCondition::as_str);
+        let status = ConditionStatus::from_str(&condition.status).map_or(OTHER, ConditionStatus::as_str);
+        let discovery = DiscoveryReason::from_str(&condition.reason).map(DiscoveryReason::as_str);
+        let link = LinkReason::from_str(&condition.reason).map(LinkReason::as_str);
+        let reason = discovery.or(link).unwrap_or(OTHER);
+        Self {
+            label: [("type", type_), ("status", status), ("reason", reason)],
+            since: condition.last_transition_time.0.as_second(),
+        }
+    }
 }
 
 /// What the condition `Resolved` says.
@@ -176,6 +207,7 @@ impl State {
         let host_cause = condition::find(conditions, StateCondition::HostDataReady.as_str())
             .filter(|found| found.status == ConditionStatus::False.as_str() && !found.reason.is_empty())
             .map(|found| found.reason.clone());
+        let told = conditions.iter().map(Told::of).collect();
         let owners = state.metadata.owner_references.iter().flatten();
         let owner_uids = owners
             .filter(|owner| owner.kind == "Uplink" && owner.name == state.spec.uplink_name)
@@ -192,7 +224,17 @@ impl State {
             interface,
             resolved,
             host_cause,
+            told,
         })
+    }
+
+    /// Whether the two differ in what a verdict rests on.
+    #[must_use]
+    pub(super) fn differs_beyond_metrics(&self, other: &Self) -> bool {
+        let Self { uid, uplink, node, owner_uids, type_, interface, resolved, host_cause, told: _ } = self;
+        (uid, uplink, node, owner_uids) != (&other.uid, &other.uplink, &other.node, &other.owner_uids)
+            || (type_, interface, resolved, host_cause)
+                != (&other.type_, &other.interface, &other.resolved, &other.host_cause)
     }
 
     /// The name that this state's identity asks for.

@@ -141,10 +141,10 @@ impl Leadership {
         }
     }
 
-    /// Whether this process leads.
+    /// Whether this process is in a term. Whatever happens outside one is looked at when the next begins.
     #[must_use]
     pub fn leads(&self) -> bool {
-        self.allowance(Duration::from_nanos(1)).is_some()
+        matches!(&*self.standing.borrow(), Standing::Leading { over, .. } if !over.is_cancelled())
     }
 
     /// Who leads instead, for people; `None` while this process leads.

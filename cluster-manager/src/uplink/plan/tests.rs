@@ -471,7 +471,7 @@ fn the_transition_time_moves_only_with_the_status_and_the_generation_is_reported
     let written = |uplink: Uplink, states: &[(&str, State)]| {
         let plan = super::uplink(&name, &world(Some(uplink), BLUE_A, states)(&name), at(1_000));
         match plan.steps.as_slice() {
-            [Step::WriteReady { condition, uid }] => {
+            [Step::WriteReady { condition, uid, .. }] => {
                 assert_eq!(uid, "uid-br-blue");
                 (condition.last_transition_time.0, condition.observed_generation)
             }
