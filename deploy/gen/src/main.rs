@@ -1,8 +1,14 @@
 //! Writes the generated manifests of `deploy/`, or with `--check` says whether they are current.
 //!
-//! In: the types of `causeway-api`. Out: `deploy/crds/*.yaml`. Never edits a file that it does not generate.
+//! In: the types of `causeway-api`, and the descriptions in [`rbac`] and [`manifests`]. Out: `deploy/crds`, `deploy/rbac`
+//! and `deploy/manifests`, which hold nothing else; or with `--render` the workloads with other options in any folder.
 
 #![forbid(unsafe_code)]
+
+mod manifests;
+mod names;
+mod output;
+mod rbac;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,59 +16,56 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
+use crate::output::{File, sync};
+
 /// Writes the generated manifests, or checks that they are current.
 #[derive(Parser)]
 struct Args {
     /// Change nothing; exit with 1 when a file is missing, stale or no longer generated.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "render")]
     check: bool,
     /// The folder `deploy/`.
     #[arg(long, default_value_os_t = Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))]
     deploy: PathBuf,
+    /// Write only the workloads, into this folder, with the options below.
+    #[arg(long)]
+    render: Option<PathBuf>,
+    #[command(flatten)]
+    options: manifests::Options,
 }
 
-/// Stands at the top of every generated file.
-const HEADER: &str = "# Generated from the types in shared/api by `make generate`. Do not edit.\n";
+/// Stands at the top of the definitions.
+const OF_TYPES: &str = "# Generated from the types in shared/api by `make generate`. Do not edit.\n";
+/// Stands at the top of the other files.
+const OF_GEN: &str = "# Generated from deploy/gen by `make generate`. Do not edit.\n#\n";
 
 fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
-    let mut stale = Vec::new();
-    let folder = args.deploy.join("crds");
-    let wanted = crds()?;
-    for (name, text) in &wanted {
-        let path = folder.join(name);
-        let current = std::fs::read_to_string(&path).unwrap_or_default();
-        if current == *text {
-            continue;
-        }
-        if args.check {
-            stale.push(path);
-        } else {
-            std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let manifests = texts(&manifests::files(&args.options))?;
+    if let Some(folder) = args.render {
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        for (name, text) in manifests {
+            let path = folder.join(name);
             std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-            eprintln!("wrote {}", path.display());
         }
+        return Ok(ExitCode::SUCCESS);
     }
-    for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
-        let path = entry?.path();
-        let known = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(|name| wanted.iter().any(|w| w.0 == name));
-        if known {
-            continue;
-        }
-        if args.check {
-            stale.push(path);
-        } else {
-            std::fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-            eprintln!("removed {}", path.display());
-        }
+    let mut stale = Vec::new();
+    for (folder, wanted) in [("crds", crds()?), ("rbac", texts(&rbac::files())?), ("manifests", manifests)] {
+        stale.extend(sync(&args.deploy.join(folder), &wanted, args.check)?);
     }
     for path in &stale {
-        eprintln!("{} is not what the types say; run `make generate` and commit the result", path.display());
+        eprintln!(
+            "{} is not what it is generated from; run `make generate` and commit the result",
+            path.display()
+        );
     }
     Ok(if stale.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// File name and text of every file of ours.
+fn texts(files: &[File]) -> anyhow::Result<Vec<(String, String)>> {
+    files.iter().map(|file| Ok((file.name.clone(), file.text(OF_GEN)?))).collect()
 }
 
 /// File name and text of every CRD.
@@ -72,7 +75,7 @@ fn crds() -> anyhow::Result<Vec<(String, String)>> {
         .map(|crd| {
             let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
             let text = serde_yaml_ng::to_string(&crd).with_context(|| format!("rendering {name}"))?;
-            Ok((name, format!("{HEADER}{text}")))
+            Ok((name, format!("{OF_TYPES}{text}")))
         })
         .collect()
 }

@@ -1,0 +1,212 @@
+//! Accounts and what they may do: the least that the programs of this version use.
+//!
+//! In: nothing. Out: `deploy/rbac/*.yaml`. Which fields of which objects may be written is finer than this and stands
+//! in `deploy/admission/access-*.yaml`.
+
+use serde_json::{Value, json};
+
+use crate::names::{CARDS, Component, NAMESPACE};
+use crate::output::File;
+
+/// Our API group.
+const GROUP: &str = "k8s.ovn.org";
+/// Where events about objects without a namespace are (Event API: they have to be in this one).
+const EVENTS_OF_CLUSTER_OBJECTS: &str = "default";
+
+/// All files.
+pub(crate) fn files() -> Vec<File> {
+    let mut files = vec![namespaces()];
+    files.extend(Component::ALL.map(component));
+    files.push(administrator());
+    files
+}
+
+fn namespaces() -> File {
+    let namespace = |name: &str, level: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}},
+        })
+    };
+    File::new(
+        "00-namespaces.yaml",
+        "Causeway's programs run in ovn-kubernetes (host network, host paths: hence the level).\n\
+         causeway-dpus holds one ServiceAccount per card and no pods: whoever has an account there is a card.",
+        [namespace(NAMESPACE, "privileged"), namespace(CARDS, "restricted")],
+    )
+}
+
+fn component(component: Component) -> File {
+    let name = component.name();
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        // Pods ask for their token themselves.
+        "automountServiceAccountToken": false,
+    });
+    // A card logs in from outside the cluster, by an account of its own.
+    let subject = match component {
+        Component::DpuAgent => group(&format!("system:serviceaccounts:{CARDS}")),
+        Component::ClusterManager | Component::HostAgent | Component::NodeAgent => of_account(&name),
+    };
+    let mut objects = vec![
+        account,
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": cluster_rules(component),
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        }),
+    ];
+    let events = || rule("events.k8s.io", &["events"], &["create", "patch"]);
+    objects.extend(role(&name, EVENTS_OF_CLUSTER_OBJECTS, &[events()], &subject));
+    if component == Component::ClusterManager {
+        let mut lease = rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "patch"]);
+        if let Some(fields) = lease.as_object_mut() {
+            fields.insert("resourceNames".to_owned(), json!([causeway_runtime::leader::LEASE]));
+        }
+        // What does not exist yet cannot be named in a role.
+        let new_lease = rule("coordination.k8s.io", &["leases"], &["create"]);
+        objects.extend(role(&name, NAMESPACE, &[lease, new_lease, events()], &subject));
+    }
+    File::new(format!("{}.yaml", component.program()), about(component), objects)
+}
+
+fn about(component: Component) -> &'static str {
+    match component {
+        Component::ClusterManager => {
+            "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, its lease."
+        }
+        Component::HostAgent => {
+            "The host agent: the host's half of its node's UplinkStates, and their creation and deletion."
+        }
+        Component::DpuAgent => {
+            "Cards: the card's half of the UplinkStates of the node they serve. They delete only where no host agent\n\
+             does (deploy/admission/access-uplinkstate-cards.yaml). A card has an account of its own in causeway-dpus;\n\
+             the account causeway-dpu-agent is that of the pod, in the cluster that the card is a node of, and may\n\
+             do nothing."
+        }
+        Component::NodeAgent => "The agent of a regular node: its node's UplinkStates.",
+    }
+}
+
+/// What a component may do with objects that have no namespace.
+fn cluster_rules(component: Component) -> Vec<Value> {
+    match component {
+        Component::ClusterManager => vec![
+            rule(GROUP, &["uplinks"], &["get", "list", "watch", "patch"]),
+            rule(GROUP, &["uplinks/status"], &["patch"]),
+            rule(GROUP, &["uplinkstates"], &["list", "watch", "delete"]),
+            rule("", &["nodes"], &["get", "list", "watch"]),
+        ],
+        Component::HostAgent | Component::DpuAgent | Component::NodeAgent => vec![
+            rule(GROUP, &["uplinks"], &["list", "watch"]),
+            // For blockOwnerDeletion, where OwnerReferencesPermissionEnforcement is on.
+            rule(GROUP, &["uplinks/finalizers"], &["update"]),
+            rule(GROUP, &["uplinkstates"], &["get", "list", "watch", "create", "patch", "delete"]),
+            rule("", &["nodes"], &["list", "watch"]),
+        ],
+    }
+}
+
+/// The right that `deploy/admission/access-node-roles.yaml` asks for.
+fn administrator() -> File {
+    File::new(
+        "dpu-administrator.yaml",
+        "For whoever says which node has which card and is not cluster-admin anyway (who has this right):\n\
+         bind it to them. No aggregation: tenants' roles never get it.",
+        [json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "causeway-dpu-administrator"},
+            "rules": [
+                rule("causeway.internal", &["dpuidentities"], &["assign"]),
+                rule("", &["nodes"], &["get", "list", "patch"]),
+            ],
+        })],
+    )
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn of_account(name: &str) -> Value {
+    json!({"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE})
+}
+
+fn group(name: &str) -> Value {
+    json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": name})
+}
+
+/// A role in one namespace and who has it.
+fn role(name: &str, namespace: &str, rules: &[Value], subject: &Value) -> [Value; 2] {
+    let metadata = json!({"name": name, "namespace": namespace});
+    [
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": metadata,
+            "rules": rules,
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [subject],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles() -> Vec<Value> {
+        let objects = files().into_iter().flat_map(|file| file.objects);
+        objects.filter(|object| object["kind"] == "ClusterRole" || object["kind"] == "Role").collect()
+    }
+
+    #[test]
+    fn no_role_is_aggregated_into_tenants_roles() {
+        for role in roles() {
+            assert!(role["metadata"].get("labels").is_none(), "{role}");
+            assert!(role.get("aggregationRule").is_none(), "{role}");
+        }
+    }
+
+    #[test]
+    fn no_role_has_a_wildcard_or_reaches_secrets_and_tokens() {
+        for role in roles() {
+            let text = role["rules"].to_string();
+            for word in ["\"*\"", "secrets", "token", "impersonate", "escalate", "bind"] {
+                assert!(!text.contains(word), "{word} in {role}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_policies_speak_of_the_accounts_that_the_roles_are_for() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../admission");
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a policy");
+        let account =
+            |component: Component| format!("'system:serviceaccount:{NAMESPACE}:{}'", component.name());
+        let agents = read("access-uplinkstate-agents.yaml");
+        for component in [Component::HostAgent, Component::NodeAgent] {
+            assert!(agents.contains(&account(component)), "{component:?}");
+        }
+        let cards = format!("'system:serviceaccounts:{CARDS}'");
+        assert!(agents.contains(&cards) && read("access-uplinkstate-cards.yaml").contains(&cards));
+        assert!(read("access-uplink-manager.yaml").contains(&account(Component::ClusterManager)));
+    }
+}
