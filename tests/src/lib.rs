@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod bench;
 pub mod blue;
 pub mod demo;
