@@ -12,6 +12,7 @@ pub mod events;
 mod fake_api;
 pub mod health;
 pub mod leader;
+pub mod local;
 pub mod settings;
 pub mod shutdown;
 pub mod start;

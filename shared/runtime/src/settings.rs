@@ -192,6 +192,8 @@ pub struct Settings {
     pub namespace: String,
     /// Where `/metrics`, `/healthz` and `/readyz` are served; `None`: nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// Unix socket on which an agent tells what it sees; `None`: nowhere.
+    pub introspect_socket: Option<PathBuf>,
     /// Logging.
     pub log: LogSettings,
     /// Open vSwitch database: `unix:PATH`, `tcp:HOST:PORT` or `ssl:HOST:PORT`.

@@ -630,6 +630,13 @@ pub const CATALOGUE: &[OptionSpec] = &[
         "Open vSwitch database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT (default: from ovs-run-dir)",
     )
     .at(&[("causeway", "ovsdb-address")]),
+    option(
+        "introspect-socket",
+        Kind::Text,
+        "unix socket on which an agent tells causewayctl what it sees; empty for none",
+    )
+    .at(&[("causeway", "introspect-socket")])
+    .default("/run/causeway/introspect.sock"),
     option("resync-period", Kind::Duration, "period of the slow look at everything; 0s for never")
         .at(&[("causeway", "resync-period")])
         .default("10m"),

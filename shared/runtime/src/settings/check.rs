@@ -3,6 +3,7 @@
 //! Messages are upstream's where the reference has them (`udn-api.md` 9, `isolation-and-pods.md` 5.1,
 //! `uplinks-control-plane.md` 5).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -69,6 +70,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
         leader_election: leader_election(values, problems)?,
         namespace: text("ovn-config-namespace").to_owned(),
         metrics_address: values.text("metrics-bind-address").map(value::socket_address).transpose()?,
+        introspect_socket: values.text("introspect-socket").map(PathBuf::from),
         log: LogSettings {
             verbosity: value::number(text("loglevel"))?,
             filter: values.text("log-filter").map(str::to_owned),
