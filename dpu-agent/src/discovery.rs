@@ -12,6 +12,7 @@ pub mod observe;
 pub mod ovs;
 pub mod plan;
 pub mod representor;
+pub mod seen;
 
 use causeway_agent::half::{Ask, Found, Half, HostSide, NotObserved, RelyOn};
 use causeway_api::uplink_state::DiscoveryReason;

@@ -14,12 +14,15 @@ pub mod discovery;
 pub mod vswitch;
 
 use causeway_agent::discovery::{Discovery, Metrics};
+use causeway_agent::half::Half;
+use causeway_agent::introspect::Introspection;
+use causeway_agent::kernel;
 use causeway_netlink::{NetlinkStore, Sysfs};
 use causeway_runtime::start::{Context, Failure};
 use kube::Client;
 use tracing::warn;
 
-use self::discovery::{BridgeEyes, BridgeHalf, HostSource, listen};
+use self::discovery::{BridgeEyes, BridgeHalf, HostSource, listen, seen};
 use self::vswitch::{Bridge, Interface, Port};
 
 /// Starts the role of the side that holds the bridge: its tasks run under `context`. Returns how the listeners of the
@@ -47,19 +50,32 @@ pub fn start(
     let node = settings.identity.clone();
     let simulated = settings.simulate_dpu.then(|| node.clone());
     let metrics = Metrics::register(&mut context.registry);
-    let eyes = BridgeEyes::new(ovs.clone(), netlink.clone(), Sysfs::new("/sys"), simulated);
-    let discovery = Discovery::new(client, &node, settings.resync, metrics, BridgeHalf::new(eyes, host));
+    let eyes = || BridgeEyes::new(ovs.clone(), netlink.clone(), Sysfs::new("/sys"), simulated.clone());
+    let half = BridgeHalf::new(eyes(), host);
+    let (role, seen) = (half.role(), eyes());
+    let discovery = Discovery::new(client, &node, settings.resync, metrics, half);
+    Introspection::new(role, &node)
+        .section(discovery.section().candidates(move || seen::candidates(&seen)))
+        .store("kernel", kernel::check(netlink))
+        .store("ovsdb", check(&ovs))
+        .serve(context);
 
-    let (stores, status) = (discovery.stores(), ovs.status());
+    let stores = discovery.stores();
     context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
-    context.readiness.add("ovsdb", move || {
-        let status = status.borrow();
-        if status.is_synced() { Ok(()) } else { Err(format!("Open vSwitch database {}", *status)) }
-    });
+    context.readiness.add("ovsdb", check(&ovs));
     let (looker, stop) = (discovery.looker(), context.tasks.stop());
     context.tasks.spawn("ovsdb", driver.run(stop.clone()));
     context.tasks.spawn("ovs-listener", listen::to_ovs(ovs, looker.clone(), stop.clone()));
     context.tasks.spawn("device-listener", listen::to_devices(netlink.clone(), looker.clone(), stop.clone()));
     context.tasks.spawn("discovery", discovery.run(stop));
     Ok(Some(looker))
+}
+
+/// Whether what is known of Open vSwitch is complete and current, and why not.
+fn check(ovs: &ovsdb::Store) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+    let status = ovs.status();
+    move || {
+        let status = status.borrow();
+        if status.is_synced() { Ok(()) } else { Err(format!("Open vSwitch database {}", *status)) }
+    }
 }

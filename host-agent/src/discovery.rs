@@ -8,6 +8,7 @@
 pub mod listen;
 pub mod observe;
 pub mod plan;
+pub mod seen;
 
 use causeway_agent::half::{Ask, Found, Half, HostSide, NotObserved, RelyOn};
 use causeway_net::host_data::HostData;

@@ -12,7 +12,10 @@
 pub mod discovery;
 
 use causeway_agent::discovery::{Discovery, Metrics};
+use causeway_agent::introspect::Introspection;
+use causeway_agent::kernel;
 use causeway_net::host_data::InterfaceAddress;
+use causeway_net::role::Role;
 use causeway_netlink::{NetlinkStore, Sysfs};
 use causeway_runtime::settings::Settings;
 use causeway_runtime::start::{Context, Failure};
@@ -20,7 +23,7 @@ use kube::Client;
 use tracing::warn;
 
 use self::discovery::plan::Families;
-use self::discovery::{DpuHostHalf, HostEyes, listen};
+use self::discovery::{DpuHostHalf, HostEyes, listen, seen};
 
 /// What of the settings discovery of interfaces depends on.
 #[must_use]
@@ -56,6 +59,14 @@ pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> 
     let metrics = Metrics::register(&mut context.registry);
     let half = DpuHostHalf(eyes(settings, netlink.clone()));
     let discovery = Discovery::new(client, &node, settings.resync, metrics, half);
+    let seen = {
+        let netlink = netlink.clone();
+        move || seen::candidates(&netlink)
+    };
+    Introspection::new(Role::DpuHost, &node)
+        .section(discovery.section().candidates(seen))
+        .store("kernel", kernel::check(netlink))
+        .serve(context);
     let stores = discovery.stores();
     context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
     let listener = listen::listen(netlink.clone(), discovery.looker(), context.tasks.stop());

@@ -11,16 +11,35 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("causeway-net", &["causeway-api"]),
     ("causeway-runtime", &[]),
     ("causeway-netlink", &[]),
+    ("causeway-proto", &[]),
     ("ovsdb", &[]),
-    ("causeway-agent", &["causeway-api", "causeway-net", "causeway-runtime", "causeway-netlink"]),
+    (
+        "causeway-agent",
+        &["causeway-api", "causeway-net", "causeway-runtime", "causeway-netlink", "causeway-proto"],
+    ),
     ("causeway-cluster-manager", &["causeway-api", "causeway-net", "causeway-runtime"]),
     (
         "causeway-host-agent",
-        &["causeway-api", "causeway-net", "causeway-runtime", "causeway-agent", "causeway-netlink"],
+        &[
+            "causeway-api",
+            "causeway-net",
+            "causeway-runtime",
+            "causeway-agent",
+            "causeway-netlink",
+            "causeway-proto",
+        ],
     ),
     (
         "causeway-dpu-agent",
-        &["causeway-api", "causeway-net", "causeway-runtime", "causeway-agent", "causeway-netlink", "ovsdb"],
+        &[
+            "causeway-api",
+            "causeway-net",
+            "causeway-runtime",
+            "causeway-agent",
+            "causeway-netlink",
+            "causeway-proto",
+            "ovsdb",
+        ],
     ),
     (
         "causeway-node-agent",

@@ -14,6 +14,8 @@ use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use crate::half::Half;
+use crate::introspect::ledger::{Ledger, Noted};
+use crate::introspect::uplinks::UplinkRoom;
 use crate::look::Looker;
 use crate::room::{StateRoom, Written};
 use crate::stores::{Stores, Watches};
@@ -76,6 +78,7 @@ impl<H: Half> Discovery<H> {
             let (queue, uplinks) = (queue.clone(), watches.uplinks.store());
             move |_| queue.enqueue_all(uplinks.snapshot().iter().map(|(name, _)| name.clone()))
         });
+        let ledger = Ledger::default();
         let manager = half.role().discovery_manager().as_str();
         let room = StateRoom {
             node: node.to_owned(),
@@ -85,6 +88,7 @@ impl<H: Half> Discovery<H> {
             writer: Writer::new(manager, metrics.write),
             looker,
             written,
+            ledger,
         };
         let limits = Limits { resync, ..Limits::default() };
         Self { room, watches, queue, limits, engine_metrics: metrics.engine }
@@ -94,6 +98,13 @@ impl<H: Half> Discovery<H> {
     #[must_use]
     pub fn stores(&self) -> Stores {
         self.room.stores.clone()
+    }
+
+    /// What discovery sees and decided, for introspection.
+    #[must_use]
+    pub fn section(&self) -> UplinkRoom {
+        let StateRoom { node, half, stores, ledger, .. } = &self.room;
+        UplinkRoom::new(node, half.role(), stores.clone(), ledger.clone())
     }
 
     /// How listeners outside Kubernetes ask for another look.
@@ -108,7 +119,7 @@ impl<H: Half> Discovery<H> {
         let stores = room.stores.clone();
         let passes = async {
             if stop.run_until_cancelled(stores.wait_synced()).await.is_some() {
-                engine::run(room, queue, limits, &engine_metrics, stop.clone()).await;
+                engine::run(Noted(room), queue, limits, &engine_metrics, stop.clone()).await;
             }
         };
         tokio::join!(

@@ -10,11 +10,16 @@ use causeway_runtime::start::Context;
 pub fn open(context: &mut Context) -> Result<NetlinkStore, OpenError> {
     let (store, task) = NetlinkStore::open()?;
     context.tasks.spawn("netlink", task.run(context.tasks.stop()));
+    context.readiness.add("kernel", check(&store));
+    Ok(store)
+}
+
+/// Whether a store is complete and current, and why not.
+pub fn check(store: &NetlinkStore) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
     let readiness = store.readiness();
-    context.readiness.add("kernel", move || match &*readiness.borrow() {
+    move || match &*readiness.borrow() {
         Readiness::Ready => Ok(()),
         Readiness::Loading => Err("the kernel's interfaces are still being read".to_owned()),
         Readiness::Failed { why } => Err(why.to_string()),
-    });
-    Ok(store)
+    }
 }

@@ -12,6 +12,7 @@
 
 pub mod discovery;
 pub mod half;
+pub mod introspect;
 pub mod kernel;
 pub mod look;
 pub mod room;

@@ -19,6 +19,7 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 
 use crate::half::{Ask, Half, NotObserved, RelyOn};
+use crate::introspect::ledger::Ledger;
 use crate::look::Looker;
 use crate::stores::Stores;
 
@@ -35,6 +36,7 @@ pub struct StateRoom<H> {
     pub(crate) writer: Writer,
     pub(crate) looker: Looker,
     pub(crate) written: Written,
+    pub(crate) ledger: Ledger,
 }
 
 /// Why a pass did not end well.
@@ -110,6 +112,7 @@ impl<H: Half> Room for StateRoom<H> {
             Next::Delete { uid } => {
                 self.looker.forget(key);
                 self.delete(&name, uid).await?;
+                self.ledger.wrote(key, Timestamp::now());
                 Ok(Requeue::Gone)
             }
             Next::Discover { uplink, node, config } => {
@@ -119,6 +122,7 @@ impl<H: Half> Room for StateRoom<H> {
                 let ask = Ask { node, interface, status: &current };
                 let (findings, wire, missed) = match self.half.discover(&ask) {
                     Ok(found) => {
+                        self.ledger.answered(key, interface, &found, Timestamp::now());
                         self.looker.set(key, found.relied_on);
                         (found.findings, found.wire, None)
                     }
@@ -196,6 +200,7 @@ impl<H: Half> StateRoom<H> {
                     "State published"
                 );
                 self.written.remember(name.as_str(), written);
+                self.ledger.wrote(&uplink.name, Timestamp::now());
                 Ok(())
             }
             Err(source) => {
