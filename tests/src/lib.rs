@@ -7,6 +7,7 @@
 //! First file to read: [`blue`].
 
 #![forbid(unsafe_code)]
+#![allow(clippy::large_futures, reason = "a scenario is one future that runs once")]
 
 pub mod access;
 pub mod bench;

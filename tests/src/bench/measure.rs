@@ -16,9 +16,11 @@ pub enum Stat {
     P99,
     /// The largest.
     Max,
+    /// The middle one by the baseline's.
+    Ratio,
 }
 
-/// What must hold: a figure stays below a bound.
+/// What must hold: a figure does not exceed a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// Which figure.
@@ -59,7 +61,7 @@ pub struct Measure {
     pub max: f64,
     /// Which figure the goal is about.
     pub stat: Stat,
-    /// What that figure must stay below.
+    /// What that figure must not exceed.
     pub goal: f64,
     /// Whether it does.
     pub holds: bool,
@@ -71,7 +73,7 @@ pub struct Measure {
     pub conditions: Conditions,
 }
 
-/// The figures of a set of samples, in milliseconds.
+/// The figures of a set of samples.
 struct Figures {
     min: f64,
     median: f64,
@@ -80,9 +82,9 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(samples: &[Duration]) -> anyhow::Result<Self> {
+    fn of(samples: &[f64]) -> anyhow::Result<Self> {
         ensure!(!samples.is_empty(), "a measure without samples");
-        let mut sorted: Vec<f64> = samples.iter().map(|sample| sample.as_secs_f64() * 1000.0).collect();
+        let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         // Nearest rank: the smallest sample that at least this share of all is not above.
         let rank = |percent: usize| {
@@ -94,7 +96,7 @@ impl Figures {
 }
 
 impl Measure {
-    /// The result of samples taken in turn with a baseline's.
+    /// The result of times taken in turn with a baseline's.
     ///
     /// # Errors
     /// There are no samples.
@@ -105,16 +107,37 @@ impl Measure {
         goal: Goal,
         conditions: Conditions,
     ) -> anyhow::Result<Self> {
+        let milliseconds = |times: &[Duration]| -> Vec<f64> {
+            times.iter().map(|time| time.as_secs_f64() * 1000.0).collect()
+        };
+        let baseline =
+            Figures::of(&milliseconds(baseline)).with_context(|| format!("baseline of {measure}"))?;
+        Self::of_values(measure, "ms", &milliseconds(samples), baseline.median, goal, conditions)
+    }
+
+    /// The result of values of another unit, beside a figure to compare with.
+    ///
+    /// # Errors
+    /// There are no samples.
+    pub fn of_values(
+        measure: &str,
+        unit: &'static str,
+        samples: &[f64],
+        baseline: f64,
+        goal: Goal,
+        conditions: Conditions,
+    ) -> anyhow::Result<Self> {
         let figures = Figures::of(samples).with_context(|| format!("measure {measure}"))?;
-        let baseline = Figures::of(baseline).with_context(|| format!("baseline of {measure}"))?.median;
+        let ratio = figures.median / baseline;
         let judged = match goal.stat {
             Stat::Median => figures.median,
             Stat::P99 => figures.p99,
             Stat::Max => figures.max,
+            Stat::Ratio => ratio,
         };
         Ok(Self {
             measure: measure.to_owned(),
-            unit: "ms",
+            unit,
             n: samples.len(),
             min: figures.min,
             median: figures.median,
@@ -122,9 +145,9 @@ impl Measure {
             max: figures.max,
             stat: goal.stat,
             goal: goal.below,
-            holds: judged < goal.below,
+            holds: judged <= goal.below,
             baseline,
-            ratio: figures.median / baseline,
+            ratio,
             conditions,
         })
     }
@@ -144,7 +167,7 @@ impl Measure {
     #[must_use]
     pub fn line(&self) -> String {
         format!(
-            "{:24} n {:4}  median {:6.1}  p99 {:6.1}  max {:6.1} {}  goal {:?} < {:.0} {}  baseline {:5.1}  ratio {:4.2}",
+            "{:24} n {:4}  median {:6.1}  p99 {:6.1}  max {:6.1} {}  goal {:?} ≤ {} {}  baseline {:5.1}  ratio {:4.2}",
             self.measure,
             self.n,
             self.median,

@@ -41,7 +41,7 @@ ovsdb::table! {
 ///
 /// # Errors
 /// One could not be taken.
-pub async fn all() -> anyhow::Result<Vec<Measure>> {
+pub async fn all(conditions: &Conditions) -> anyhow::Result<Vec<Measure>> {
     let mut world = BlueWorld::start().await?;
     // Two wires, so that naming one of them decides whether the bridge has an uplink.
     world.pair.card.physical_port("p1").await?;
@@ -53,7 +53,7 @@ pub async fn all() -> anyhow::Result<Vec<Measure>> {
     // It would delete the baseline's state, and rightly so.
     world.agents.cluster_manager.take().context("the cluster manager was never started")?.kill().await?;
 
-    let bench = Bench::new(&world).await?;
+    let bench = Bench { client: world.client(), conditions: conditions.clone() };
     Ok(vec![
         bench.host_mac("react_host_mac", &world).await?,
         bench.gateway("react_host_route", &world.pair.host, CARD_INTERFACE, "172.31.0", STATE_A).await?,
@@ -68,21 +68,6 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(world: &BlueWorld) -> anyhow::Result<Self> {
-        let client = world.client();
-        let server = client.apiserver_version().await?.git_version;
-        let ovs = world.card_ovs.vsctl(["--version"]).await?;
-        let ovs = ovs.lines().next().unwrap_or_default();
-        let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-        let conditions = Conditions {
-            versions: format!("kube-apiserver {server}, {ovs}"),
-            level: "cluster".to_owned(),
-            load: load()?,
-            profile: profile.to_owned(),
-        };
-        Ok(Self { client, conditions })
-    }
-
     /// Alternates between two facts, each followed by the baseline's own write.
     async fn alternate(
         &self,
@@ -205,6 +190,26 @@ impl Bench {
         running.await.context("the bench's own connection to Open vSwitch")?;
         measured
     }
+}
+
+/// The conditions of a run: versions of the parts, taken from a rig, and the load of the machine before it.
+///
+/// # Errors
+/// A part does not answer.
+pub async fn conditions() -> anyhow::Result<Conditions> {
+    let load = load()?;
+    let rig = causeway_rig::Rig::start(causeway_rig::RigOptions::bare()).await?;
+    let server = rig.client().apiserver_version().await?.git_version;
+    let node = rig.node("versions").unregistered().start().await?;
+    let ovs = node.exec(["ovs-vsctl", "--version"]).await?;
+    let ovs = ovs.lines().next().unwrap_or_default();
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    Ok(Conditions {
+        versions: format!("kube-apiserver {server}, {ovs}"),
+        level: "cluster".to_owned(),
+        load,
+        profile: profile.to_owned(),
+    })
 }
 
 /// Load of the machine over the last minute.

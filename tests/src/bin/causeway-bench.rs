@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use causeway_rig::{Level, Settings, require};
-use causeway_tests::bench::react;
+use causeway_tests::bench::{footprint, react};
 use clap::Parser;
 
 /// Measures Causeway on real parts.
@@ -36,10 +36,16 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let settings = Settings::from_env()?;
     require(Level::Switch, &settings).context("the benches cannot run here")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
-    let measures = runtime.block_on(react::all())?;
-    for measure in &measures {
-        println!("{}", measure.line());
-        measure.write(&arguments.out)?;
-    }
-    Ok(measures.iter().all(|measure| measure.holds))
+    runtime.block_on(async {
+        let conditions = react::conditions().await?;
+        let mut holds = true;
+        for measures in [react::all(&conditions).await?, footprint::all(&conditions).await?] {
+            for measure in measures {
+                println!("{}", measure.line());
+                measure.write(&arguments.out)?;
+                holds &= measure.holds;
+            }
+        }
+        Ok(holds)
+    })
 }
