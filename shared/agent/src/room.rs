@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use causeway_api::condition;
 use causeway_api::uplink_state::{UplinkState, UplinkStateStatus};
-use causeway_net::facts::UplinkFacts;
+use causeway_net::facts::{NodeFacts, UplinkFacts};
 use causeway_net::lifecycle::{self, ForeignState, Next, World};
 use causeway_net::publish::{self, Failure, Findings, Target};
 use causeway_net::state_name::StateName;
+use causeway_net::takeover;
 use causeway_net::wire::{self, Wire};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::watch::{Lookup, Snapshot};
-use causeway_runtime::writer::{Expected, WriteError, Writer};
+use causeway_runtime::writer::{Expected, WriteError, WriteMetrics, Writer};
 use jiff::Timestamp;
 use kube::Api;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub struct StateRoom<H> {
     pub(crate) stores: Stores,
     pub(crate) api: Api<UplinkState>,
     pub(crate) writer: Writer,
+    pub(crate) write_metrics: WriteMetrics,
     pub(crate) looker: Looker,
     pub(crate) written: Written,
     pub(crate) ledger: Ledger,
@@ -138,6 +140,9 @@ impl<H: Half> Room for StateRoom<H> {
                 let half = publish::Half::new(role, Some(interface), &current, findings)
                     .with_link(wire::judge(role, &wire, &current.conditions));
                 self.publish(&name, uplink, state.as_deref(), &half).await?;
+                if let Some(state) = &state {
+                    self.take_over(&name, node, state).await?;
+                }
                 missed.map_or(Ok(Requeue::Done), |missed| Err(PassError::NotObserved(missed)))
             }
             Next::Refuse { uplink, failure } => {
@@ -211,6 +216,35 @@ impl<H: Half> StateRoom<H> {
                 Err(PassError::Write { verb: "publish", state: name.clone(), source })
             }
         }
+    }
+
+    /// Withdraws what the agents of another role left. After publishing, so that nothing is missing in between: a field
+    /// that this role has published too stays.
+    async fn take_over(
+        &self,
+        name: &StateName,
+        node: &NodeFacts,
+        state: &UplinkState,
+    ) -> Result<(), PassError> {
+        for manager in takeover::left_behind(self.half.role(), node, state) {
+            let body = publish::nothing_of(name, state.metadata.uid.as_deref());
+            let writer = Writer::new(manager.as_str(), self.write_metrics.clone());
+            match writer.apply(&self.api, name.as_str(), &body).await {
+                Ok(written) => {
+                    info!(state = %name, node = self.node, manager = manager.as_str(), "Took over from another role");
+                    self.written.remember(name.as_str(), written);
+                }
+                // The other half has not published yet, and its fields are not ours to withdraw: its write is an event.
+                Err(WriteError::Forbidden(why)) => {
+                    debug!(state = %name, manager = manager.as_str(), why, "Other role's fields stay for now");
+                }
+                Err(source) => {
+                    self.written.forget(name.as_str());
+                    return Err(PassError::Write { verb: "take over", state: name.clone(), source });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A refused write may mean that the name belongs to another pair, whose object this node's watch does not show.

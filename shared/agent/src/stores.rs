@@ -78,7 +78,10 @@ impl Watches {
         Self {
             uplinks: Watch::new(all(client), watch::config(), watch::name, |uplink| UplinkFacts::of(&uplink)),
             states: Watch::new(Api::all(client.clone()), of_node, watch::name, |mut state: UplinkState| {
-                state.metadata.managed_fields = None;
+                for entry in state.metadata.managed_fields.iter_mut().flatten() {
+                    // Who wrote counts, what and when does not: the rest is most of the object.
+                    (entry.fields_v1, entry.time, entry.fields_type) = (None, None, None);
+                }
                 Some(state)
             }),
             node: Watch::new(Api::all(client.clone()), the_node, watch::name, |node: NodeMeta| {

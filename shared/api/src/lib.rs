@@ -14,6 +14,7 @@
 pub mod annotation;
 pub mod condition;
 pub mod crd;
+pub mod label;
 pub mod manager;
 mod schema;
 pub mod uplink;

@@ -20,4 +20,5 @@ pub mod selection;
 mod selector;
 pub mod simulated;
 pub mod state_name;
+pub mod takeover;
 pub mod wire;

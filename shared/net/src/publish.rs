@@ -167,6 +167,16 @@ pub struct Target<'t> {
     pub state_uid: Option<&'t str>,
 }
 
+/// The body of an apply that gives up everything its manager owns, of the object that was read.
+#[must_use]
+pub fn nothing_of(name: &StateName, state_uid: Option<&str>) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/{V1ALPHA1}"),
+        "kind": "UplinkState",
+        "metadata": {"name": name.as_str(), "uid": state_uid},
+    })
+}
+
 /// The body of a server-side apply: identity, owner and the half of one field manager.
 ///
 /// Every apply carries identity and owner, since a field that a manager leaves out is withdrawn.
