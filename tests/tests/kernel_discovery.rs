@@ -21,7 +21,12 @@ const GUEST: &str = include_str!("kernel_discovery/guest.sh");
 fn main() -> ExitCode {
     let shared = SharedRig::new(RigOptions::bare());
     Suite::new()
-        .test_in(&shared, Level::Kernel, "representors_vrfs_bonds_and_vlans_are_found_on_a_real_kernel", story)
+        .test_in(
+            &shared,
+            Level::Kernel,
+            "representors_vrfs_bonds_and_vlans_are_found_on_a_real_kernel",
+            story,
+        )
         .run()
 }
 
@@ -77,7 +82,10 @@ async fn chapters(rig: &Rig, out: &Path) -> anyhow::Result<()> {
     })
     .await?;
     let text = message(lost.conditions(), "Resolved");
-    ensure!(text.contains("failed to find representor for host function pf0vf9: found pf0vf0, pf0vf1"), "{text}");
+    ensure!(
+        text.contains("failed to find representor for host function pf0vf9: found pf0vf0, pf0vf1"),
+        "{text}"
+    );
 
     // Bonds and VLANs of the kernel are ordinary links to Open vSwitch.
     for (name, interface) in [("bonded.regular", "br-bond"), ("tagged.regular", "br-vlan")] {
@@ -91,12 +99,14 @@ async fn chapters(rig: &Rig, out: &Path) -> anyhow::Result<()> {
     ensure!(tagged.default_gateways.is_empty(), "{tagged:?}");
 
     // In the main table, in the VRF's table, and nowhere.
-    let gateway = |want: &'static [&'static str]| move |status: &UplinkStateStatus| status.default_gateways == want;
+    let gateway =
+        |want: &'static [&'static str]| move |status: &UplinkStateStatus| status.default_gateways == want;
     host_data(rig, "vrf.host", "the gateway of the main table", gateway(&["198.51.100.1"])).await?;
     step(out, "enslave")?;
     host_data(rig, "vrf.host", "no gateway in the VRF yet", gateway(&[])).await?;
     step(out, "vrf-default")?;
-    let moved = host_data(rig, "vrf.host", "the gateway of the VRF's table", gateway(&["198.51.100.254"])).await?;
+    let moved =
+        host_data(rig, "vrf.host", "the gateway of the VRF's table", gateway(&["198.51.100.254"])).await?;
     ensure!(moved.ip_addresses == ["198.51.100.2/24"], "{moved:?}");
     let state: UplinkState = Api::all(rig.client()).get("vrf.host").await?;
     ensure!(verdict(state.conditions(), "HostDataReady") == "True/HostDataDiscovered", "{state:?}");
