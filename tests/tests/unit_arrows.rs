@@ -54,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["causeway-api", "causeway-net"];
 const IO: &[&str] = &["tokio", "kube-client", "hyper", "rtnetlink", "nix", "reqwest"];
 
-#[allow(clippy::expect_used, reason = "a test's own helper")]
+#[allow(clippy::expect_used, clippy::indexing_slicing, reason = "a helper of tests")]
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -67,7 +67,7 @@ fn packages() -> Vec<Value> {
 }
 
 /// Dependencies of a package, those of its tests included.
-#[allow(clippy::expect_used, reason = "a test's own helper")]
+#[allow(clippy::expect_used, clippy::indexing_slicing, reason = "a helper of tests")]
 fn dependencies(package: &Value) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().expect("dependencies");
     all.iter().map(|dependency| dependency["name"].as_str().expect("a name").to_owned()).collect()
