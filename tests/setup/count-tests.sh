@@ -14,6 +14,7 @@ awk '
     }
     function level_of(file,    name, i) {
         name = file
+        sub(/\/main\.rs$/, "", name) # a test in a folder of its own is named by the folder
         sub(/.*\//, "", name)
         for (i = 2; i < order; i++) if (index(name, levels[i] "_") == 1) return levels[i]
         return (file ~ /(^|\/)tests\// && name !~ /^unit_/) ? "other" : "unit"

@@ -9,6 +9,8 @@ mkdir -p "$(dirname "$output")"
 cd "$here/../.." || exit 1
 # A level that cannot run here is a failure, not a skip.
 export CAUSEWAY_REQUIRE=${CAUSEWAY_REQUIRE-api,switch,cluster,kernel}
+# The rig starts the programs themselves, which `cargo test` alone does not build.
+cargo build --workspace --bins || exit 1
 cargo test --workspace --no-fail-fast "$@" 2>&1 | tee "$output"
 rc=${PIPESTATUS[0]}
 echo
