@@ -36,6 +36,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod watched;
+mod written;
 
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, NotReady, Watch};
+use causeway_runtime::watch::{self, Lookup, NotReady, Watch};
 use jiff::Timestamp;
 use kube::{Api, Client};
 use prometheus_client::registry::Registry;
@@ -59,6 +60,7 @@ use self::metrics::Metrics;
 use self::observe::{StateIndex, Stores};
 use self::tally::Tally;
 use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
+use self::written::Written;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Uplink that events ask for: each look reads every selected node, and
@@ -113,10 +115,12 @@ impl Controller {
         let wake =
             Wake { queue: queue.clone(), leadership: leadership.clone(), expected: Expected::default() };
         let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
+        let written = stores.written.clone();
+        let hand = Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone());
         let room = Uplinks {
             stores,
             reader: Reader::new(client.clone()),
-            hand: Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone()),
+            hand: hand.remembering(written),
             metrics: Metrics::register(registry),
             expected: wake.expected,
         };
@@ -151,6 +155,7 @@ impl Controller {
             }
             while let Some(term) = leadership.term(&stop).await {
                 // From here on changes wake the room; what came before is in the snapshots.
+                room.stores.written.forget_all();
                 queue.enqueue_all(room.everything());
                 engine::run(room.clone(), queue.clone(), limits, &metrics, term.over()).await;
                 room.metrics.forget_verdicts();
@@ -215,10 +220,13 @@ fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
         nodes: nodes.store(),
         states: states.store(),
         index: StateIndex::default(),
+        written: Written::default(),
     };
 
-    let woken = wake.clone();
+    let (woken, written) = (wake.clone(), stores.written.clone());
     let uplinks = uplinks.on_change(move |change| {
+        // What the watch has caught up with need not be kept.
+        drop(written.newest(change.key, &change.new.as_ref().map_or(Lookup::Absent, Lookup::Present)));
         let as_expected = match (change.old.as_deref(), change.new.as_deref()) {
             (Some(old), Some(new)) => {
                 !new.differs_beyond_status(old) && woken.expected.is_met_by(change.key, new)

@@ -18,7 +18,8 @@ use super::metrics::Metrics;
 use super::ownership::FinalizerOwner;
 use super::plan::{Deletion, Plan, Step};
 use super::side_by_side::side_by_side;
-use super::watched::UplinkName;
+use super::watched::{Uplink, UplinkName};
+use super::written::Written;
 
 /// Writes Uplinks and deletes states, as the field manager of this room.
 #[derive(Clone, Debug)]
@@ -27,6 +28,7 @@ pub(super) struct Hand {
     uplinks: Api<ApiUplink>,
     states: Api<UplinkState>,
     recorder: Recorder,
+    written: Written,
 }
 
 impl Hand {
@@ -43,7 +45,14 @@ impl Hand {
             uplinks: Api::all(client.clone()),
             states: Api::all(client),
             recorder,
+            written: Written::default(),
         }
+    }
+
+    /// The same, that leaves what it wrote in `written`.
+    #[must_use]
+    pub(super) fn remembering(self, written: Written) -> Self {
+        Self { written, ..self }
     }
 }
 
@@ -77,10 +86,14 @@ async fn carry_out(
     match step {
         Step::WriteReady { uid, version, condition, news } => {
             let body = status_body(name, uid, version.as_deref(), condition);
-            hand.writer
+            let written = hand
+                .writer
                 .apply_status(&hand.uplinks, name.as_str(), &body)
                 .await
                 .map_err(|source| UplinkError::Status { uplink: name.clone(), source })?;
+            if let Some(uplink) = Uplink::of(&written) {
+                hand.written.remember(name, uplink);
+            }
             info!(
                 uplink = %name,
                 status = condition.status,

@@ -10,6 +10,7 @@ use causeway_runtime::watch::{Lookup, Snapshot, Store};
 
 use super::error::UplinkError;
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
+use super::written::Written;
 
 /// Where the newest snapshots come from.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(super) struct Stores {
     pub(super) states: Store<StateKey, State>,
     /// Which states belong to which Uplink.
     pub(super) index: StateIndex,
+    /// Uplinks as this process wrote them.
+    pub(super) written: Written,
 }
 
 /// Everything that matters for one Uplink, at one moment.
@@ -48,13 +51,11 @@ pub(super) fn world(name: &UplinkName, stores: &Stores) -> Result<World, UplinkE
     let states = stores.states.snapshot();
     let states_of = stores.index.states_of(name);
     let uplinks = stores.uplinks.snapshot();
-    let uplink = match uplinks.lookup(name.as_str()) {
-        Lookup::Present(uplink) => Some(Arc::clone(uplink)),
-        Lookup::Absent => None,
-        Lookup::Unreadable(error) => {
-            return Err(UplinkError::Unreadable { uplink: name.clone(), error: error.to_owned() });
-        }
-    };
+    let watched = uplinks.lookup(name.as_str());
+    if let Lookup::Unreadable(error) = watched {
+        return Err(UplinkError::Unreadable { uplink: name.clone(), error: error.to_owned() });
+    }
+    let uplink = stores.written.newest(name, &watched);
     Ok(World { uplink, nodes: stores.nodes.snapshot(), states, states_of })
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::observe::{self, StateIndex, Stores};
 use super::plan::{self, Step};
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
+use super::written::Written;
 
 macro_rules! recorded {
     ($file:literal) => {
@@ -136,6 +137,7 @@ impl Server {
             nodes: Store::fixed("Node", nodes.map(|(name, node)| (NodeName::from(name), Node::of(node)))),
             states: Store::fixed("UplinkState", states),
             index,
+            written: Written::default(),
         }
     }
 

@@ -106,6 +106,7 @@ async fn pass_over(seen: Seen<'_>, answers: &[(&str, u16, Value)]) -> Pass {
             seen.unreadable_state.map(|error| (StateKey::from("br-blue.node-a"), error)),
         ),
         index,
+        written: Written::default(),
     };
     let mut registry = Registry::default();
     let leadership = Leadership::alone(&CancellationToken::new(), &LeaderMetrics::register(&mut registry));
