@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+/// The namespace of Causeway's own objects, where the lease of the cluster manager's replicas is.
+pub const NAMESPACE: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: ovn-kubernetes}}\n";
+
 /// The project's `deploy/`.
 #[must_use]
 pub fn deploy() -> PathBuf {

@@ -63,6 +63,7 @@ async fn start(node: &Node, kubeconfig: &str, flags: &[&str]) -> anyhow::Result<
 }
 
 async fn place(rig: &Rig, name: &str) -> anyhow::Result<Node> {
+    rig.apply(manifests::NAMESPACE).await?;
     rig.node(name).unregistered().start().await
 }
 
