@@ -2,11 +2,14 @@
 //!
 //! `node-a` is a host with a simulated card: `eth0-16` on the host is `rep0-16` on the card, a port of the card's bridge
 //! `br-tenant` beside the wire `p0`. `node-b` is a regular node with a bridge `ovsbr1` and its wire `eth1`. The cluster
-//! manager runs in a place of its own.
+//! manager runs in a place of its own. Every program logs in with its own account, under the roles and policies of
+//! `deploy/`.
 
-use causeway_rig::{DpuPair, Node, Ovs, Process, Rig, RigOptions, UplinkAnnotations};
+use anyhow::Context;
+use causeway_rig::{DpuPair, Node, Ovs, Process, Rig, RigOptions, Side, UplinkAnnotations};
 use kube::Client;
 
+use crate::access::{self, Account};
 use crate::manifests;
 
 /// Name of the Uplink.
@@ -33,6 +36,8 @@ pub const CARD_WIRE: &str = "p0";
 pub const BRIDGE: &str = "ovsbr1";
 /// The wire of the regular node's bridge.
 pub const WIRE: &str = "eth1";
+/// The card's account.
+pub const CARD: &str = "card-of-node-a";
 
 /// The Uplink as an administrator writes it: regular nodes by label, nodes with a card by what they are.
 pub const UPLINK_YAML: &str = "\
@@ -114,11 +119,14 @@ impl BlueWorld {
         let pair =
             rig.dpu_pair("node-a").host(|host| host.label(DPU_HOST, "").uplink_annotations(&annotations));
         let node_b = rig.node("node-b").label(LABEL, "true").uplink_annotations(&annotations);
-        let (pair, node_b, control, _) = tokio::try_join!(
+        let (pair, node_b, control, ()) = tokio::try_join!(
             pair.start(),
             node_b.start(),
             rig.node("control").unregistered().start(),
-            async { rig.apply(&manifests::folder("crds")?).await }
+            async {
+                rig.apply(&manifests::folder("crds")?).await?;
+                access::install(&rig).await
+            }
         )?;
         let (card_ovs, node_b_ovs) = tokio::try_join!(pair.card.ovs(), node_b.ovs())?;
         let host_network = format!(
@@ -131,7 +139,31 @@ impl BlueWorld {
             pair.host.ip_batch(&host_network),
         )?;
         node_b.ip_batch(&format!("route add default via 172.28.0.1 dev {BRIDGE} metric 50000\n")).await?;
-        Ok(Self { rig, pair, card_ovs, node_b, node_b_ovs, control, agents: Agents::default() })
+        let world = Self { rig, pair, card_ovs, node_b, node_b_ovs, control, agents: Agents::default() };
+        world.give_accounts().await.context("giving every program its account")?;
+        Ok(world)
+    }
+
+    /// Puts the account of the program that runs in a place where the rig had put an administrator's.
+    async fn give_accounts(&self) -> anyhow::Result<()> {
+        let rig = &self.rig;
+        let (manager, host, card, node) = tokio::try_join!(
+            access::token(rig, access::NAMESPACE, Account::ClusterManager.name(), None),
+            access::pod_token(rig, Account::HostAgent, self.pair.host.name()),
+            access::enrol_card(rig, CARD, self.pair.host.name()),
+            access::pod_token(rig, Account::NodeAgent, self.node_b.name()),
+        )?;
+        let places = [
+            (&self.control, &manager),
+            (&self.pair.host, &host),
+            (&self.pair.card, &card),
+            (&self.node_b, &node),
+        ];
+        for (place, token) in places {
+            place.write(causeway_rig::KUBECONFIG, rig.kubeconfig_of(token, Side::Inside)?)?;
+        }
+        futures::future::try_join_all(places.map(|(_, token)| access::wait_roles(rig, token))).await?;
+        Ok(())
     }
 
     /// A client with all rights.
