@@ -1,12 +1,13 @@
 //! Reads bridges and devices out of the stores of this machine.
 
 use causeway_agent::half::NotObserved;
+use causeway_agent::kernel;
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::mac::MacAddress;
 use causeway_net::simulated;
 use causeway_net::wire::{LinkFacts, Part, Wire};
 use causeway_netlink::sysfs::{DeviceId, PortName, Sysfs, SysfsError};
-use causeway_netlink::{DevlinkPort, InterfaceName, Link, NetlinkStore, PortFlavour, Readiness};
+use causeway_netlink::{DevlinkPort, InterfaceName, Link, NetlinkStore, PortFlavour};
 use ovsdb::Snapshot;
 use tracing::debug;
 
@@ -48,18 +49,10 @@ impl BridgeEyes {
     /// # Errors
     /// The kernel's snapshot is not complete.
     pub(crate) fn representors(&self) -> Result<Representors, NotObserved> {
-        let unread = |why: String| NotObserved {
+        let snapshot = kernel::current(&self.netlink).map_err(|why| NotObserved {
             reason: DiscoveryReason::BridgeNotFound,
             message: format!("failed to list representors: {why}"),
-        };
-        match &*self.netlink.readiness().borrow() {
-            Readiness::Ready => {}
-            Readiness::Loading => {
-                return Err(unread("the kernel's interfaces are still being read".to_owned()));
-            }
-            Readiness::Failed { why } => return Err(unread(why.to_string())),
-        }
-        let snapshot = self.netlink.snapshot();
+        })?;
         if let Some(node) = &self.simulated {
             let named = |link: &Link| (link.name.to_string(), link.alias().map(str::to_owned));
             let links =

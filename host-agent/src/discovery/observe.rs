@@ -1,12 +1,13 @@
 //! Reads one interface out of the kernel's snapshot and sysfs.
 
 use causeway_agent::half::NotObserved;
+use causeway_agent::kernel;
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::host_data::{InterfaceAddress, PciFunction};
 use causeway_net::simulated;
 use causeway_net::wire::Detection;
 use causeway_netlink::sysfs::{DeviceId, Sysfs, SysfsError};
-use causeway_netlink::{HardwareAddress, InterfaceName, Link, NetlinkStore, Readiness, Snapshot, TABLE_MAIN};
+use causeway_netlink::{HardwareAddress, InterfaceName, Link, NetlinkStore, Snapshot, TABLE_MAIN};
 use tracing::debug;
 
 use super::plan::{AddressView, Families, InterfaceView, RouteView};
@@ -35,18 +36,10 @@ impl HostEyes {
     /// # Errors
     /// The kernel's snapshot is not complete.
     pub(crate) fn view(&self, interface: &str) -> Result<Option<InterfaceView>, NotObserved> {
-        let unread = |why: String| NotObserved {
+        let snapshot = kernel::current(&self.netlink).map_err(|why| NotObserved {
             reason: DiscoveryReason::GatewayInfoUnavailable,
             message: format!("failed to read host interface {interface}: {why}"),
-        };
-        match &*self.netlink.readiness().borrow() {
-            Readiness::Ready => {}
-            Readiness::Loading => {
-                return Err(unread("the kernel's interfaces are still being read".to_owned()));
-            }
-            Readiness::Failed { why } => return Err(unread(why.to_string())),
-        }
-        let snapshot = self.netlink.snapshot();
+        })?;
         // A name that the kernel cannot have is a name that no interface has.
         let Some(link) =
             interface.parse::<InterfaceName>().ok().and_then(|name| snapshot.links.by_name(&name))
