@@ -7,6 +7,7 @@ use causeway_api::uplink_state::UplinkState;
 use causeway_net::facts::UplinkFacts;
 use causeway_net::state_name::StateName;
 use causeway_runtime::engine::{self, EngineMetrics, KeyQueue, Limits, Pacing};
+use causeway_runtime::events::{EventMetrics, Publisher, Reporter};
 use causeway_runtime::watch::{Change, Snapshot, WatchMetrics};
 use causeway_runtime::writer::{WriteMetrics, Writer};
 use kube::{Api, Client};
@@ -20,6 +21,9 @@ use crate::look::Looker;
 use crate::room::{StateRoom, Written};
 use crate::stores::{Stores, Watches};
 
+/// Who tells people about discovery, as `kubectl describe` shows it.
+const PROGRAM: &str = "causeway-uplink-discovery";
+
 /// Discovery of one node, set up and not yet running.
 pub struct Discovery<H> {
     room: StateRoom<H>,
@@ -27,6 +31,7 @@ pub struct Discovery<H> {
     queue: KeyQueue<String>,
     limits: Limits,
     engine_metrics: EngineMetrics,
+    publisher: Publisher,
 }
 
 /// Where the numbers of discovery go.
@@ -38,6 +43,8 @@ pub struct Metrics {
     pub watch: WatchMetrics,
     /// Writes.
     pub write: WriteMetrics,
+    /// Events.
+    pub events: EventMetrics,
 }
 
 impl Metrics {
@@ -47,6 +54,7 @@ impl Metrics {
             engine: EngineMetrics::register(registry),
             watch: WatchMetrics::register(registry),
             write: WriteMetrics::register(registry),
+            events: EventMetrics::register(registry),
         }
     }
 }
@@ -80,6 +88,8 @@ impl<H: Half> Discovery<H> {
         });
         let ledger = Ledger::default();
         let manager = half.role().discovery_manager().as_str();
+        let reporter = Reporter { program: PROGRAM, instance: node.to_owned() };
+        let (recorder, publisher) = Publisher::new(client.clone(), reporter, metrics.events);
         let room = StateRoom {
             node: node.to_owned(),
             half,
@@ -90,9 +100,10 @@ impl<H: Half> Discovery<H> {
             looker,
             written,
             ledger,
+            recorder,
         };
         let limits = Limits { resync, ..Limits::default() };
-        Self { room, watches, queue, limits, engine_metrics: metrics.engine }
+        Self { room, watches, queue, limits, engine_metrics: metrics.engine, publisher }
     }
 
     /// The stores that the watches fill, for readiness.
@@ -116,7 +127,7 @@ impl<H: Half> Discovery<H> {
 
     /// Runs until `stop` is cancelled. No pass starts before every kind was listed: absence means something only then.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { room, watches, queue, limits, engine_metrics } = self;
+        let Self { room, watches, queue, limits, engine_metrics, publisher } = self;
         let stores = room.stores.clone();
         let passes = async {
             if stop.run_until_cancelled(stores.wait_synced()).await.is_some() {
@@ -127,6 +138,7 @@ impl<H: Half> Discovery<H> {
             watches.uplinks.run(stop.clone()),
             watches.states.run(stop.clone()),
             watches.node.run(stop.clone()),
+            publisher.run(stop.clone()),
             passes
         );
     }

@@ -17,3 +17,4 @@ pub mod kernel;
 pub mod look;
 pub mod room;
 pub mod stores;
+mod witness;

@@ -12,6 +12,7 @@ use causeway_net::state_name::StateName;
 use causeway_net::takeover;
 use causeway_net::wire::{self, Wire};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::events::Recorder;
 use causeway_runtime::watch::{Lookup, Snapshot};
 use causeway_runtime::writer::{Expected, WriteError, WriteMetrics, Writer};
 use jiff::Timestamp;
@@ -23,6 +24,7 @@ use crate::half::{Ask, Half, NotObserved, RelyOn};
 use crate::introspect::ledger::Ledger;
 use crate::look::Looker;
 use crate::stores::Stores;
+use crate::witness;
 
 /// How long to leave alone a name that belongs to another pair. The object is not watched (it names another node), so
 /// nobody tells when it goes.
@@ -39,6 +41,7 @@ pub struct StateRoom<H> {
     pub(crate) looker: Looker,
     pub(crate) written: Written,
     pub(crate) ledger: Ledger,
+    pub(crate) recorder: Recorder,
 }
 
 /// Why a pass did not end well.
@@ -106,7 +109,12 @@ impl<H: Half> Room for StateRoom<H> {
                 self.looker.forget(key);
                 Ok(Requeue::Gone)
             }
-            Next::ForeignState(foreign) => Err(foreign.into()),
+            Next::ForeignState(foreign) => {
+                if let Some(uplink) = world.uplink {
+                    self.recorder.record(witness::foreign(uplink, &self.node, &foreign));
+                }
+                Err(foreign.into())
+            }
             Next::NodeMissing => {
                 warn!(node = self.node, uplink = key, "No Node of this agent's name; waiting for it");
                 Ok(Requeue::Done)
@@ -190,7 +198,8 @@ impl<H: Half> StateRoom<H> {
         }
         let state_uid = state.and_then(|state| state.metadata.uid.as_deref());
         let target = Target { uplink: &uplink.name, uplink_uid: &uplink.uid, node: &self.node, state_uid };
-        let body = publish::apply_body(target, &half.status(&current, Timestamp::now()));
+        let status = half.status(&current, Timestamp::now());
+        let body = publish::apply_body(target, &status);
         match self.writer.apply(&self.api, name.as_str(), &body).await {
             Ok(written) => {
                 let condition = half.condition();
@@ -204,6 +213,10 @@ impl<H: Half> StateRoom<H> {
                     created = state.is_none(),
                     "State published"
                 );
+                let news = witness::changes(uplink, &self.node, &current.conditions, &status.conditions);
+                for happening in news {
+                    self.recorder.record(happening);
+                }
                 self.written.remember(name.as_str(), written);
                 self.ledger.wrote(&uplink.name, Timestamp::now());
                 Ok(())
@@ -211,6 +224,7 @@ impl<H: Half> StateRoom<H> {
             Err(source) => {
                 self.written.forget(name.as_str());
                 if let Some(foreign) = self.foreign(name, uplink, &source).await {
+                    self.recorder.record(witness::foreign(uplink, &self.node, &foreign));
                     return Err(foreign.into());
                 }
                 Err(PassError::Write { verb: "publish", state: name.clone(), source })

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, ensure};
 use causeway_api::uplink::Uplink;
 use causeway_api::uplink_state::UplinkState;
+use causeway_tests::access::{self, Account};
 use causeway_tests::states;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Node;
@@ -74,6 +75,12 @@ pub(crate) async fn described() -> anyhow::Result<()> {
     states::uplink_says(&client, "blue", "False/UplinkStateNotResolved").await?;
     resolve(&client, "blue.one").await?;
     states::uplink_says(&client, "blue", "True/Ready").await?;
+    make_node(&client, "two".to_owned()).await?;
+    world.rig.apply(&uplink("red", "kubernetes.io/hostname: two")).await?;
+    world.rig.kubectl(["label", "node", "two", "way-", "kubernetes.io/hostname=two"]).await?;
+    let token = access::pod_token(&world.rig, Account::NodeAgent, "two").await?;
+    let _agent = world.program("node-agent", "place-two", Some(&token), ["--init-node", "two"]).await?;
+    states::uplink_says(&client, "red", "False/UplinkStateNotResolved").await?;
     let bad = uplink("bad", "way: out")
         .replace("matchLabels: {way: out}", "matchExpressions: [{key: way, operator: In}]");
     world.rig.apply(&bad).await?;
@@ -101,6 +108,7 @@ pub(crate) async fn described() -> anyhow::Result<()> {
         ],
     )
     .await?;
+    described("red", &[["Warning", "HostInterfaceNotFound", "two: Resolved: "]]).await?;
     described("bad", &[["Warning", "InvalidSpec", "its spec is not accepted"]]).await?;
     let lease =
         world.rig.kubectl(["describe", "lease", "-n", "ovn-kubernetes", "ovn-kubernetes-master"]).await?;
