@@ -154,20 +154,24 @@ impl BridgeEyes {
 
     /// The function of this machine behind an interface, if it is one that can have a representor here.
     pub(crate) fn local_function(&self, interface: &str) -> Option<LocalFunction> {
-        let name: InterfaceName = interface.parse().ok()?;
-        match told(self.sysfs.device_of(&name))? {
-            DeviceId::Pci(function) => {
-                let physical = told(self.sysfs.pf_of(function))?;
-                let vf = told(self.sysfs.vf_index_of(function))?;
-                Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Vf(vf) })
-            }
-            DeviceId::Auxiliary(device) => {
-                let physical = told(self.sysfs.aux_parent_pci(&device))?;
-                let sf = told(self.sysfs.sf_number(&device))?;
-                Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Sf(sf) })
-            }
-            DeviceId::Other(_) => None,
+        local_function(&self.sysfs, interface)
+    }
+}
+
+fn local_function(sysfs: &Sysfs, interface: &str) -> Option<LocalFunction> {
+    let name: InterfaceName = interface.parse().ok()?;
+    match told(sysfs.device_of(&name))? {
+        DeviceId::Pci(function) => {
+            let physical = told(sysfs.pf_of(function))?;
+            let vf = told(sysfs.vf_index_of(function))?;
+            Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Vf(vf) })
         }
+        DeviceId::Auxiliary(device) => {
+            let physical = told(sysfs.aux_parent_pci(&device))?;
+            let sf = told(sysfs.sf_number(&device))?;
+            Some(LocalFunction { pf_address: physical.to_string(), kind: LocalKind::Sf(sf) })
+        }
+        DeviceId::Other(_) => None,
     }
 }
 
@@ -195,5 +199,49 @@ fn flavour(port: PortFlavour) -> Option<Flavour> {
             Some(Flavour::Other)
         }
         PortFlavour::Unknown(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn virtual_functions_and_subfunctions_of_this_machine_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |path: &str| root.path().join(path);
+        for folder in [
+            "class/net/v",
+            "class/net/s",
+            "class/net/x",
+            "bus/pci/devices/0000:03:01.1",
+            "bus/pci/devices/0000:03:00.0",
+        ] {
+            std::fs::create_dir_all(path(folder)).unwrap();
+        }
+        let device = "devices/pci0000:00/0000:03:00.0/mlx5_core.sf.3";
+        std::fs::create_dir_all(path(device)).unwrap();
+        std::fs::write(path(device).join("sfnum"), "88\n").unwrap();
+        std::fs::create_dir_all(path("bus/auxiliary/devices")).unwrap();
+        let links = [
+            ("class/net/v/device", "../../../0000:03:01.1"),
+            ("bus/pci/devices/0000:03:01.1/physfn", "../0000:03:00.0"),
+            ("bus/pci/devices/0000:03:00.0/virtfn7", "../0000:03:01.1"),
+            ("class/net/s/device", "../../../mlx5_core.sf.3"),
+            (
+                "bus/auxiliary/devices/mlx5_core.sf.3",
+                "../../../devices/pci0000:00/0000:03:00.0/mlx5_core.sf.3",
+            ),
+        ];
+        for (link, target) in links {
+            symlink(target, path(link)).unwrap();
+        }
+        let sysfs = Sysfs::new(root.path());
+        let found = |name| local_function(&sysfs, name).map(|function| function.to_string());
+        assert_eq!(found("v").as_deref(), Some("VF 7 of PCI device 0000:03:00.0"));
+        assert_eq!(found("s").as_deref(), Some("SF 88 of PCI device 0000:03:00.0"));
+        assert_eq!([found("x"), found("absent"), found("not/a/name")], [None, None, None]);
     }
 }

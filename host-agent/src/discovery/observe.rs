@@ -68,7 +68,7 @@ impl HostEyes {
             let (pf, vf) = simulated::function_of(link.name.as_str())?;
             return Some(PciFunction { pf, vf: Some(vf) });
         }
-        match self.function_in_sysfs(&link.name) {
+        match function_in_sysfs(&self.sysfs, &link.name) {
             Ok(function) => function,
             Err(error) => {
                 debug!(iface = %link.name, error = %error, "PCI function of the interface cannot be told");
@@ -76,17 +76,17 @@ impl HostEyes {
             }
         }
     }
+}
 
-    /// Source: reference/uplinks-node.md 5.2.
-    fn function_in_sysfs(&self, name: &InterfaceName) -> Result<Option<PciFunction>, SysfsError> {
-        let Some(DeviceId::Pci(device)) = self.sysfs.device_of(name)? else { return Ok(None) };
-        if let Some(physical) = self.sysfs.pf_of(device)? {
-            let vf = self.sysfs.vf_index_of(device)?;
-            return Ok(vf.map(|vf| PciFunction { pf: physical.function().into(), vf: Some(vf) }));
-        }
-        let capable = self.sysfs.is_pf_capable(device)?;
-        Ok(capable.then(|| PciFunction { pf: device.function().into(), vf: None }))
+/// The SR-IOV function behind an interface. Source: reference/uplinks-node.md 5.2.
+fn function_in_sysfs(sysfs: &Sysfs, name: &InterfaceName) -> Result<Option<PciFunction>, SysfsError> {
+    let Some(DeviceId::Pci(device)) = sysfs.device_of(name)? else { return Ok(None) };
+    if let Some(physical) = sysfs.pf_of(device)? {
+        let vf = sysfs.vf_index_of(device)?;
+        return Ok(vf.map(|vf| PciFunction { pf: physical.function().into(), vf: Some(vf) }));
     }
+    let capable = sysfs.is_pf_capable(device)?;
+    Ok(capable.then(|| PciFunction { pf: device.function().into(), vf: None }))
 }
 
 fn addresses(snapshot: &Snapshot, link: &Link) -> Vec<AddressView> {
@@ -123,4 +123,72 @@ fn routes(snapshot: &Snapshot, link: &Link) -> Vec<RouteView> {
             hops.map(move |hop| RouteView { destination, gateway: hop.gateway, metric: route.key.priority })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Makes links (`path -> target`) and files below a root; folders come with them.
+    fn tree(entries: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for entry in entries {
+            let (path, target) = entry.split_once(" -> ").unwrap_or((entry, ""));
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            if target.is_empty() {
+                std::fs::write(path, "8").unwrap()
+            } else {
+                symlink(target, path).unwrap()
+            }
+        }
+        root
+    }
+
+    fn function(root: &Path, name: &str) -> Option<String> {
+        let found = function_in_sysfs(&Sysfs::new(root), &name.parse().unwrap()).unwrap();
+        found.map(|function| function.to_string())
+    }
+
+    #[test]
+    fn functions_of_the_hosts_fixtures_are_told() {
+        let root = tree(&[
+            "class/net/ens1f0v7/device -> ../../../0000:03:01.1",
+            "bus/pci/devices/0000:03:01.1/physfn -> ../0000:03:00.0",
+            "bus/pci/devices/0000:03:00.0/virtfn7 -> ../0000:03:01.1",
+            "class/net/enp4s0f1/device -> ../../../0000:03:00.1",
+            "bus/pci/devices/0000:03:00.1/sriov_totalvfs",
+            "class/net/plain/device -> ../../../0000:05:00.0",
+            "bus/pci/devices/0000:05:00.0/vendor",
+            "class/net/virtio/device -> ../../../virtio3",
+            "class/net/sf1/device -> ../../../mlx5_core.sf.3",
+            "class/net/bridge0/mtu",
+        ]);
+        let cases = [
+            ("ens1f0v7", Some("pf0vf7")),
+            ("enp4s0f1", Some("pf1")),
+            ("plain", None),
+            ("virtio", None),
+            ("sf1", None),
+            ("bridge0", None),
+            ("absent", None),
+        ];
+        for (name, want) in cases {
+            assert_eq!(function(root.path(), name).as_deref(), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn indices_are_read_from_the_links_and_not_counted() {
+        let root = tree(&[
+            "class/net/v/device -> ../../../0000:03:01.1",
+            "bus/pci/devices/0000:03:01.1/physfn -> ../0000:03:00.0",
+            "bus/pci/devices/0000:03:00.0/virtfn0 -> ../0000:03:00.2",
+            "bus/pci/devices/0000:03:00.0/virtfn7 -> ../0000:03:01.1",
+        ]);
+        assert_eq!(function(root.path(), "v").as_deref(), Some("pf0vf7"));
+    }
 }
