@@ -140,9 +140,9 @@ mod tests {
             let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             if target.is_empty() {
-                std::fs::write(path, "8").unwrap()
+                std::fs::write(path, "8").unwrap();
             } else {
-                symlink(target, path).unwrap()
+                symlink(target, path).unwrap();
             }
         }
         root
