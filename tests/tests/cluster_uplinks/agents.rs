@@ -102,11 +102,10 @@ impl Agent {
         Ok((status.to_owned(), body.to_owned()))
     }
 
-    /// The text of `/readyz`: `ok`, or what is not ready and why.
+    /// The text of `/readyz`: `ok` and remarks, or what is not ready and why.
     pub(crate) async fn readiness(self, world: &BlueWorld) -> anyhow::Result<String> {
         let (status, body) = self.ask(world, "/readyz").await?;
-        let ok = body.trim() == "ok";
-        ensure!((status == "200") == ok, "status {status} with {body}");
+        ensure!((status == "200") == is_ready(&body), "status {status} with {body}");
         Ok(body.trim().to_owned())
     }
 
@@ -137,9 +136,11 @@ impl Agent {
         Ok(sum)
     }
 
-    /// How many requests that change something this run has sent.
+    /// How many requests that change something this run has sent, renewals of the leader's lease apart.
     pub(crate) async fn writes(self, world: &BlueWorld) -> anyhow::Result<u64> {
-        self.metric(world, "causeway_api_writes_total", "").await
+        let all = self.metric(world, "causeway_api_writes_total", "").await?;
+        let renewals = self.metric(world, "causeway_api_writes_total", "kind=\"Lease\"").await?;
+        Ok(all - renewals)
     }
 
     /// How many passes this run has ended well.
@@ -150,7 +151,7 @@ impl Agent {
     /// Waits until it is ready and has taken in everything that happened before this call. Passes of one key follow
     /// each other: when one that is asked for now has ended, none that was due before is still to come.
     pub(crate) async fn settle(self, world: &BlueWorld) -> anyhow::Result<()> {
-        self.until_readiness(world, "that it is ready", |text| text == "ok").await?;
+        self.until_readiness(world, "that it is ready", is_ready).await?;
         let what = format!("{self:?} to make a pass");
         world.rig.wait_for(&what, DEADLINE, || self.passed(world, 0)).await?;
         let node = match self {
@@ -173,4 +174,9 @@ impl Agent {
         let depth = depth.map_err(|error| format!("{error:#}"))?;
         if passes > before && depth == 0 { Ok(()) } else { Err(format!("{passes} passes, {depth} due")) }
     }
+}
+
+/// Whether a text of `/readyz` is that of a ready process, with or without remarks.
+pub(crate) fn is_ready(text: &str) -> bool {
+    text.lines().next() == Some("ok")
 }

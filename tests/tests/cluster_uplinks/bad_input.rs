@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::Api;
 use kube::api::DeleteParams;
 
-use crate::agents::Agent;
+use crate::agents::{Agent, is_ready};
 use crate::facts::uplink_of;
 use crate::world::World;
 
@@ -59,12 +59,16 @@ fn is_told_once(log: &str, path: &str) -> anyhow::Result<()> {
 /// An agent of a Node that does not exist says so, and works as soon as the Node is there.
 pub(crate) async fn unknown_node(world: &mut World) -> anyhow::Result<()> {
     const NAME: &str = "node-late";
+    const ALL_RIGHTS: &str = "/etc/causeway/all-rights";
     Agent::Node.process(world)?.kill().await?;
-    let late = Agent::Node.spawn(world, &["--init-node", NAME]).await?;
+    // The account of `node-b` may have no more rights than its own node's agent needs.
+    let all_rights = std::fs::read(world.rig.folder().join("control-plane/kubeconfig"))?;
+    world.node_b.write(ALL_RIGHTS, all_rights)?;
+    let late = Agent::Node.spawn(world, &["--init-node", NAME, "--k8s-kubeconfig", ALL_RIGHTS]).await?;
     let named = |text: &str| text.contains("api: ") && text.contains("there is no Node named node-late");
     Agent::Node.until_readiness(world, "that there is no such Node", named).await?;
     make_node(world, NAME).await?;
-    let text = Agent::Node.until_readiness(world, "that it is ready", |text| text == "ok").await?;
+    let text = Agent::Node.until_readiness(world, "that it is ready", is_ready).await?;
     ensure!(late.is_running(), "{text}");
     let client = world.client();
     let state = format!("{}.{NAME}", blue::UPLINK);

@@ -40,6 +40,7 @@ pub(crate) async fn halves(world: &mut World) -> anyhow::Result<()> {
 pub(crate) async fn ownership(world: &mut World) -> anyhow::Result<()> {
     let host = [
         "conditions/HostDataReady",
+        "conditions/HostLinkConsistent",
         "defaultGateways",
         "hostFunction",
         "hostInterfaceName",
@@ -47,8 +48,9 @@ pub(crate) async fn ownership(world: &mut World) -> anyhow::Result<()> {
         "macAddress",
         "type",
     ];
-    let card = ["conditions/Resolved", "ovsBridge", "type"];
+    let card = ["conditions/LinkConsistent", "conditions/Resolved", "ovsBridge", "type"];
     let regular = [
+        "conditions/LinkConsistent",
         "conditions/Resolved",
         "defaultGateways",
         "hostInterfaceName",

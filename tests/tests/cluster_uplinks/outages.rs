@@ -8,7 +8,7 @@ use causeway_tests::blue;
 use causeway_tests::states;
 use kube::api::DeleteParams;
 
-use crate::agents::Agent;
+use crate::agents::{Agent, is_ready};
 use crate::changes::with;
 use crate::facts::shell;
 use crate::world::World;
@@ -48,7 +48,7 @@ pub(crate) async fn api_restarts(world: &mut World) -> anyhow::Result<()> {
     world.rig.start_api().await?;
     without_gateways(world).await?;
     for agent in NODE_AGENTS {
-        agent.until_readiness(world, "that it is ready", |text| text == "ok").await?;
+        agent.until_readiness(world, "that it is ready", is_ready).await?;
     }
     default_route(world).await?;
     world.is_whole().await?;
@@ -143,7 +143,7 @@ pub(crate) async fn ovsdb_missing_at_start(world: &mut World) -> anyhow::Result<
     ensure!(message.starts_with("failed to list OVS bridges: Open vSwitch database "), "{message}");
     world.node_b_ovs.start_server().await?;
     world.is_whole().await?;
-    Agent::Node.until_readiness(world, "that it is ready", |text| text == "ok").await.map(drop)
+    Agent::Node.until_readiness(world, "that it is ready", is_ready).await.map(drop)
 }
 
 /// Who listens where the database should be and answers nonsense.
@@ -198,7 +198,7 @@ pub(crate) async fn termination(world: &mut World) -> anyhow::Result<()> {
     world.rig.start_api().await?;
     for agent in Agent::ALL {
         agent.process(world)?.restart().await?;
-        agent.until_readiness(world, "that it is ready", |text| text == "ok").await?;
+        agent.until_readiness(world, "that it is ready", is_ready).await?;
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use causeway_api::uplink::Uplink;
-use causeway_api::uplink_state::UplinkState;
+use causeway_api::uplink_state::{StateCondition, UplinkState};
 use causeway_rig::wait_object;
 use causeway_tests::blue::{self, BlueWorld};
 use causeway_tests::states::{self, DEADLINE};
@@ -49,7 +49,8 @@ impl World {
         blue.rig.apply(blue::UPLINK_YAML).await?;
         let bridge_mac = mac_of(&blue.node_b, blue::BRIDGE).await?;
         let world = Self { blue, bridge_mac };
-        world.is_whole().await?;
+        let whole = world.is_whole().await;
+        whole.map_err(|error| anyhow!("{error:#}\n{}", world.rig.log_tails()))?;
         Ok(world)
     }
 
@@ -148,10 +149,14 @@ impl World {
     }
 }
 
-/// What a state says, without times, conditions by type.
+/// What discovery says in a state: without times, conditions by type, those about the wire left to their own tests.
 pub(crate) fn said(state: &UplinkState) -> Value {
     let mut status = serde_json::to_value(state.status_or_default()).unwrap_or_default();
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        let of_discovery =
+            [StateCondition::HostDataReady, StateCondition::Resolved].map(|type_| json!(type_.as_str()));
+        conditions
+            .retain(|condition| condition.get("type").is_some_and(|type_| of_discovery.contains(type_)));
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             condition.remove("lastTransitionTime");
         }
@@ -168,9 +173,18 @@ async fn mac_of(node: &causeway_rig::Node, interface: &str) -> anyhow::Result<St
 
 /// One world for several tests, one after the other.
 ///
-/// A test that fails may leave anything behind: its world ends with it, and the next test gets a new one.
+/// A test that fails may leave anything behind: its world ends with it, and the next test gets a new one. A world that
+/// does not start is not tried again: what keeps it from starting would cost every test its deadline.
 #[derive(Clone, Default)]
-pub(crate) struct SharedWorld(Arc<Mutex<Option<World>>>);
+pub(crate) struct SharedWorld(Arc<Mutex<Slot>>);
+
+#[derive(Default)]
+enum Slot {
+    #[default]
+    Empty,
+    Whole(Box<World>),
+    Broken(String),
+}
 
 impl SharedWorld {
     /// Runs a test in the world and checks that it left nothing broken.
@@ -179,9 +193,19 @@ impl SharedWorld {
         test: impl AsyncFnOnce(&mut World) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut slot = self.0.lock().await;
-        let mut world = match slot.take() {
-            Some(world) => world,
-            None => Box::pin(World::start()).await.context("starting the scenario")?,
+        let mut world = match std::mem::take(&mut *slot) {
+            Slot::Whole(world) => world,
+            Slot::Empty => match Box::pin(World::start()).await {
+                Ok(world) => Box::new(world),
+                Err(error) => {
+                    *slot = Slot::Broken(format!("{error}"));
+                    return Err(error.context("starting the scenario"));
+                }
+            },
+            Slot::Broken(why) => {
+                *slot = Slot::Broken(why.clone());
+                bail!("the scenario did not start: {why}");
+            }
         };
         let outcome = async {
             test(&mut world).await?;
@@ -197,7 +221,7 @@ impl SharedWorld {
             "running after the test, of {:?}: {agents:?}",
             Agent::ALL
         );
-        *slot = Some(world);
+        *slot = Slot::Whole(world);
         Ok(())
     }
 }
