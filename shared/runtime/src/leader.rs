@@ -8,7 +8,8 @@
 //!   over from the other.
 //! * A leader may write until [`LeaderElection::renew`] after it *sent* the request that last renewed the lease. Others wait
 //!   [`LeaderElection::lease`] from when they *saw* that renewal. No clocks are compared, and the difference of the two is a
-//!   margin in which nobody writes.
+//!   margin in which nobody writes. (The clock stands still while a machine is suspended: then, and for a request that
+//!   is on its way, the version that each write names is what keeps it from undoing a later leader's.)
 //! * A lease that was lost ends the term at once: passes are not begun, writes are refused before they are sent.
 //! * Told to stop, a leader waits for the passes of its term and then lets the lease go; the others see that by their
 //!   watch, not by a timer.
@@ -72,7 +73,7 @@ enum Standing {
     Leading {
         /// Nothing may be written from here on; `None` where there is no election.
         until: Option<Instant>,
-        /// Cancelled when the term ends.
+        /// Cancelled when the term ends, or the process is told to stop: no further pass begins.
         over: CancellationToken,
     },
 }
@@ -144,7 +145,7 @@ impl Leadership {
     /// Whether this process is in a term. Whatever happens outside one is looked at when the next begins.
     #[must_use]
     pub fn leads(&self) -> bool {
-        matches!(&*self.standing.borrow(), Standing::Leading { over, .. } if !over.is_cancelled())
+        matches!(&*self.standing.borrow(), Standing::Leading { .. })
     }
 
     /// Who leads instead, for people; `None` while this process leads.
@@ -157,10 +158,10 @@ impl Leadership {
         }
     }
 
-    /// How long a write that begins now and would like to have `wish` may take; `None` if it must not begin.
+    /// How long a write that begins now and would like to have `wish` may take; `None` if it must not begin. A pass that
+    /// runs when the process is told to stop may finish: the lease is let go after it.
     pub(crate) fn allowance(&self, wish: Duration) -> Option<Duration> {
         match &*self.standing.borrow() {
-            Standing::Leading { over, .. } if over.is_cancelled() => None,
             Standing::Leading { until: Some(until), .. } => {
                 let left = until.saturating_duration_since(Instant::now());
                 (!left.is_zero()).then(|| left.min(wish))

@@ -31,6 +31,9 @@ const PASSES: Duration = Duration::from_millis(1200);
 /// How long letting go of the lease may take.
 const RELEASE: Duration = Duration::from_millis(500);
 
+/// Attempts to take the lease whose renewal is remembered.
+const ATTEMPTS: usize = 16;
+
 /// Delay after a first failed attempt; it doubles up to the period between attempts.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 
@@ -207,8 +210,9 @@ impl Booth {
                     stop.run_until_cancelled(self.writer.merge(&self.api, LEASE, &patch)).await
                 }
             };
-            // Also without an answer: it may have happened.
+            // Also without an answer: it may have happened. One that is forgotten costs a wait, no more.
             mine.push(now);
+            mine.drain(..mine.len().saturating_sub(ATTEMPTS));
             let mut held =
                 Held { version: String::new(), renewals: mine.clone(), sent, next: sent, failures: 0 };
             match result {
@@ -246,13 +250,13 @@ impl Booth {
                 warn!(after = ?PASSES, "Passes still run; the lease is let go all the same, nothing more is written");
             }
         }
-        over.cancel();
-        self.metrics.leading.set(0);
         let holder = match &end {
             End::Stopped | End::Expired => None,
             End::Taken(Taken(holder)) => holder.clone(),
         };
         self.standing.send_replace(Standing::Standby(holder.clone()));
+        over.cancel();
+        self.metrics.leading.set(0);
         match end {
             End::Stopped => {
                 self.release(&mut held).await;
