@@ -9,6 +9,7 @@ use kube::config::{
     NamedAuthInfo, NamedCluster, NamedContext,
 };
 
+use crate::credentials::{Credentials, TokenFileError};
 use crate::settings::{KubeAccess, TokenSource};
 
 /// How long one attempt to open a connection may take: an API server that swallows packets is noticed this fast.
@@ -41,6 +42,9 @@ pub enum KubeConnectError {
     /// The service account of the pod cannot be used, or this is no pod.
     #[error("cannot use the pod's service account (outside a pod give --k8s-kubeconfig or --k8s-apiserver)")]
     InCluster(#[source] Box<InClusterError>),
+    /// The token file cannot be used.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
     /// Certificates or credentials were read and do not work.
     #[error("cannot set up the connection to the API server")]
     Setup(#[source] Box<kube::Error>),
@@ -53,6 +57,8 @@ pub async fn connect(access: &KubeAccess) -> Result<Client, KubeConnectError> {
     // Fails only if a provider was chosen before, and then that one serves.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut config = config(access).await?;
+    // The client would take it and then fail with every request.
+    Credentials::of(access).validity()?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.default_retry = false;
     Client::try_from(config).map_err(|source| KubeConnectError::Setup(Box::new(source)))
@@ -137,6 +143,25 @@ mod tests {
         let error = refused(access).await;
         assert!(error.starts_with("cannot use the API server https://127.0.0.1:1: "), "{error}");
         assert!(error.contains("/nowhere/ca.crt"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_token_file_with_a_line_break_is_refused_before_every_request_fails() {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        let access = KubeAccess::Server {
+            url: "https://127.0.0.1:1".to_owned(),
+            token: Some(TokenSource::File(file.path().into())),
+            ca: None,
+        };
+        file.write_all(b"secret").expect("the file is written");
+        assert!(connect(&access).await.is_ok());
+        file.write_all(b"\n").expect("the file is written");
+        let error = refused(access).await;
+        assert!(
+            error.contains(&file.path().display().to_string()) && error.contains("line break"),
+            "{error}"
+        );
+        assert!(!error.contains("secret"), "{error}");
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub mod client;
+pub mod credentials;
 pub mod engine;
 pub mod events;
 #[cfg(test)]

@@ -38,8 +38,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use crate::credentials::{self, Credentials, Teller};
 use crate::health::{Readiness, Server};
-use crate::settings::{Input, Program, Settings, SettingsError};
+use crate::settings::{IdentityKind, Input, Program, Settings, SettingsError};
 use crate::shutdown::{Tasks, stop_on_signals};
 use crate::telemetry::{self, chain};
 
@@ -149,6 +150,7 @@ where
         Some(address) => Some(Server::bind(address).await?),
         None => None,
     };
+    follow_credentials(program, &mut context);
     let stop = context.tasks.stop();
     // A signal during a set-up that waits for something ends the wait.
     let outcome = stop.run_until_cancelled(set_up(&mut context)).await.unwrap_or(Ok(()));
@@ -162,4 +164,21 @@ where
     let finished = tasks.finish(STOP_DEADLINE).await;
     outcome?;
     Ok(finished?)
+}
+
+/// Tells when what the process logs in with comes to its end.
+fn follow_credentials(program: &Program, context: &mut Context) {
+    let access = &context.settings.kube;
+    let credentials = Credentials::of(access);
+    credentials::register(&credentials, &mut context.registry);
+    let teller = match program.identity {
+        IdentityKind::Node(_) => Some(Teller {
+            access: access.clone(),
+            node: context.settings.identity.clone(),
+            program: program.name,
+            tasks: context.tasks.clone(),
+        }),
+        IdentityKind::ClusterManager => None,
+    };
+    context.tasks.spawn("credentials", credentials::watch(credentials, teller, context.tasks.stop()));
 }
