@@ -1,7 +1,7 @@
 # Each command does its own set-up first (tests/setup): once long, then a moment.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down test bench check generate clean-rig clean-cache
+.PHONY: help demo demo-down test soak fuzz bench check generate clean-rig clean-cache
 
 SETUP := tests/setup
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -21,6 +21,15 @@ demo-down: ## ends what KEEP=1 left up
 test: ## every test of every level, with counts by level at the end
 	@$(SETUP)/setup.sh test
 	@$(SETUP)/run-tests.sh
+
+soak: ## random trouble for SECONDS (600), in rounds with a verdict each; SEED=N repeats one
+	@$(SETUP)/setup.sh test
+	cargo build -q --workspace --bins
+	CAUSEWAY_REQUIRE=cluster CAUSEWAY_CHURN_SECONDS=$(or $(SECONDS),600) $(if $(SEED),CAUSEWAY_SEED=$(SEED)) \
+	  cargo test -q -p causeway-tests --test cluster_churn -- --test-threads=1 --nocapture
+
+fuzz: ## property tests of all that parses foreign bytes, CASES (20000) for each
+	PROPTEST_CASES=$(or $(CASES),20000) cargo test -q -p ovsdb -p causeway-netlink -p causeway-api --lib
 
 bench: ## the measures, into target/bench/
 	@$(SETUP)/setup.sh bench
