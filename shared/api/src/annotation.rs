@@ -168,11 +168,16 @@ fn one_or_many<'e>(many: &'e [String], one: &'e str) -> Vec<&'e str> {
 
 fn is_mac(text: &str) -> bool {
     let bytes: Vec<_> = text.split(':').collect();
-    bytes.len() == 6 && bytes.iter().all(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok())
+    bytes.len() == 6
+        && bytes.iter().all(|byte| byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 fn is_cidr(text: &str) -> bool {
     text.split_once('/').is_some_and(|(address, length)| {
+        // Numbers parse with a sign too, prefix lengths do not.
+        if !length.bytes().all(|digit| digit.is_ascii_digit()) {
+            return false;
+        }
         match (address.parse::<IpAddr>(), length.parse::<u8>()) {
             (Ok(IpAddr::V4(_)), Ok(length)) => length <= 32,
             (Ok(IpAddr::V6(_)), Ok(length)) => length <= 128,
@@ -183,6 +188,8 @@ fn is_cidr(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const GOOD: &str = r#"{"default":{"mode":"shared","bridge-id":"breth0","interface-id":"breth0_node-a",
@@ -220,6 +227,12 @@ mod tests {
             (Some(GOOD.replace("shared", "Shared")), true, r#"bad mode "Shared""#),
             (Some(GOOD.replace("02:42", "0242")), true, "bad mac-address"),
             (Some(GOOD.replace("192.0.2.2/24", "192.0.2.2/33")), true, r#"bad ip-addresses "192.0.2.2/33""#),
+            (Some(GOOD.replace("02:42", "02:+2")), true, r#"bad mac-address "02:+2:"#),
+            (
+                Some(GOOD.replace("192.0.2.2/24", "192.0.2.2/+24")),
+                true,
+                r#"bad ip-addresses "192.0.2.2/+24""#,
+            ),
             (Some(GOOD.replace(r#""192.0.2.2/24""#, "")), true, "bad ip-addresses"),
             (Some(GOOD.replace(r#"["192.0.2.1"]"#, r#"["x"]"#)), true, r#"bad next-hops "x""#),
         ];
@@ -240,5 +253,106 @@ mod tests {
             .replace(r#""ip-addresses":["192.0.2.2/24"]"#, r#""ip-address":"192.0.2.2/24""#)
             .replace(r#""next-hops":["192.0.2.1"]"#, r#""next-hop":"192.0.2.1""#);
         assert_eq!(read(Some(&old), true).unwrap().bridge, "breth0");
+    }
+
+    fn field() -> impl Strategy<Value = serde_json::Value> {
+        prop_oneof![
+            proptest::sample::select(vec![
+                "",
+                "shared",
+                "local",
+                "breth0",
+                "02:42:ac:12:00:01",
+                "192.0.2.2/24",
+                "fd00::2/64",
+                "192.0.2.1",
+                "fd00::1",
+                "192.0.2.2/33",
+                "/",
+                "é:é:é:é:é:é",
+            ])
+            .prop_map(serde_json::Value::from),
+            ".{0,8}".prop_map(serde_json::Value::from),
+            any::<i32>().prop_map(serde_json::Value::from),
+            Just(serde_json::Value::Null),
+        ]
+    }
+
+    /// The annotation as something may have written it: the known fields, with values that fit and others.
+    fn config() -> impl Strategy<Value = String> {
+        let value = prop_oneof![
+            2 => field(),
+            2 => proptest::collection::vec(field(), 0..3).prop_map(serde_json::Value::from),
+        ];
+        let key = proptest::sample::select(vec![
+            "mode",
+            "bridge-id",
+            "mac-address",
+            "ip-addresses",
+            "ip-address",
+            "next-hops",
+            "next-hop",
+            "vlan-id",
+        ]);
+        // What is changed in a good annotation.
+        let changes = proptest::collection::vec((key, proptest::option::of(value)), 0..3);
+        changes.prop_map(|changes| {
+            let mut config: serde_json::Value = serde_json::from_str(GOOD).unwrap();
+            let entry = config["default"].as_object_mut().unwrap();
+            for (key, value) in changes {
+                match value {
+                    Some(value) => drop(entry.insert(key.to_owned(), value)),
+                    None => drop(entry.remove(key)),
+                }
+            }
+            config.to_string()
+        })
+    }
+
+    proptest! {
+        /// Any text is read or refused in words that name annotation and node.
+        #[test]
+        fn any_text_is_read_or_refused_by_name(
+            text in prop_oneof![4 => config(), 1 => ".*", 1 => "[{}\\[\\]\":, a-z0-9]*"],
+            chassis: bool,
+        ) {
+            match read(Some(&text), chassis) {
+                Ok(gateway) => {
+                    prop_assert!(chassis || gateway.mode == GatewayMode::Disabled);
+                    let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    prop_assert_eq!(config["default"]["bridge-id"].as_str().unwrap_or_default(), gateway.bridge);
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    prop_assert!(error.contains("node-a") && error.contains("k8s.ovn.org/"), "{}", error);
+                }
+            }
+        }
+
+        /// An annotation that was cut off is never read as a shorter one.
+        #[test]
+        fn half_an_annotation_is_refused(at: proptest::sample::Index) {
+            let cut = at.index(GOOD.len());
+            prop_assert!(read(Some(&GOOD[..cut]), true).is_err());
+        }
+
+        /// What is taken for an address or a MAC is one: the parsers of the standard library agree.
+        #[test]
+        fn addresses_are_what_the_standard_library_takes_for_some(
+            text in prop_oneof![
+                "[0-9a-f:./]{0,20}",
+                "([+0-9a-f][0-9a-f]:){5}[+0-9a-f][0-9a-f]",
+                "192\\.0\\.2\\.2/\\+?[0-9]{1,3}", "[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]\\.[0-9]/[0-9]{1,3}", ".*"],
+        ) {
+            if is_cidr(&text) {
+                let (address, length) = text.split_once('/').unwrap();
+                let bits = if address.parse::<IpAddr>().unwrap().is_ipv4() { 32 } else { 128 };
+                prop_assert!(length.parse::<u32>().unwrap() <= bits && !length.starts_with('+'));
+            }
+            if is_mac(&text) {
+                prop_assert_eq!((text.len(), text.matches(':').count()), (17, 5));
+                prop_assert!(text.chars().all(|digit| digit == ':' || digit.is_ascii_hexdigit()), "{}", text);
+            }
+        }
     }
 }
