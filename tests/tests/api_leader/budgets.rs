@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, ensure};
 use causeway_api::uplink::Uplink;
 use causeway_api::uplink_state::UplinkState;
+use causeway_rig::wait_object;
 use causeway_tests::access::{self, Account};
 use causeway_tests::states;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -153,8 +154,17 @@ pub(crate) async fn thousand_states() -> anyhow::Result<()> {
         async move { make_state(&client, uplink, &node, false).await }
     });
     stream::iter(made).buffer_unordered(WIDTH).try_collect::<Vec<()>>().await?;
+    // The last state was looked at: nothing is left to write.
+    let all = format!("{NODES} of {NODES} selected node(s)");
     for name in &names {
-        states::uplink_says(&client, name, "False/UplinkStateNotResolved").await?;
+        let says = |uplink: Option<&Uplink>| {
+            uplink.is_some_and(|uplink| {
+                let conditions = uplink.conditions();
+                states::verdict(conditions, "Ready") == "False/UplinkStateNotResolved"
+                    && states::message(conditions, "Ready").starts_with(&all)
+            })
+        };
+        wait_object(Api::<Uplink>::all(client.clone()), name, &all, DEADLINE, says).await?;
     }
     manager.quiet(UPLINKS).await?;
     let before = manager.writes().await?;
