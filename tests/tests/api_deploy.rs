@@ -12,18 +12,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Level, PROGRAMS, Process, Program, Rig, RigOptions, SharedRig, Suite};
-use causeway_tests::blue::{BlueWorld, STATE_A, STATE_B, UPLINK, UPLINK_YAML};
-use causeway_tests::states::{state_says, uplink_says};
+use causeway_api::uplink_state::UplinkState;
+use causeway_rig::{Level, PROGRAMS, Process, Program, Rig, RigOptions, SharedRig, Suite, wait_object};
+use causeway_tests::blue::{BlueWorld, CARD, CARD_BRIDGE, CARD_WIRE, STATE_A, STATE_B, UPLINK, UPLINK_YAML};
+use causeway_tests::states::{DEADLINE, state_says, uplink_says, verdict};
 use causeway_tests::{access, manifests};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
 /// How long the controllers may take on a busy machine.
 const PLACED: Duration = Duration::from_mins(1);
+/// The client reads a token file once a minute; what failed meanwhile is tried again within another half.
+const RENEWED: Duration = Duration::from_mins(2);
+/// Where a card keeps what it needs for its host's cluster.
+const HOST_CLUSTER: &str = "/etc/causeway/host-cluster";
+/// Where an agent tells what it sees.
+const INTROSPECTION: &str = "/run/causeway";
 
 fn main() -> ExitCode {
     let rig = SharedRig::new(RigOptions::default());
@@ -31,6 +38,7 @@ fn main() -> ExitCode {
         .test_in(&rig, Level::Api, "the_api_server_takes_every_manifest_without_a_warning", taken)
         .test_in(&rig, Level::Api, "each_node_gets_one_agent_whatever_its_labels", one_agent)
         .test(Level::Switch, "programs_do_their_work_with_the_arguments_and_rights_of_the_manifests", rights)
+        .test(Level::Switch, "a_card_goes_on_with_a_renewed_token_and_no_restart", renewed)
         .run()
 }
 
@@ -179,26 +187,29 @@ fn as_in_the_manifest(program: &str, variables: &[(&str, &str)], more: &[&str]) 
         .args(more))
 }
 
+/// What an administrator puts on a card: settings with the node that it serves, and its credentials.
+async fn equip_card(world: &BlueWorld) -> anyhow::Result<()> {
+    let own = format!("{}\n[causeway]\nnode=node-a\n", settings()?);
+    world.pair.card.write(format!("{HOST_CLUSTER}/ovn_k8s.conf"), own)?;
+    let token = access::card_token(&world.rig, CARD, "node-a").await?;
+    let kubeconfig = world.rig.kubeconfig_of(&token, causeway_rig::Side::Inside)?;
+    let by_file = kubeconfig.replace(&format!("token: {token}"), "tokenFile: token");
+    ensure!(!by_file.contains(&token), "a kubeconfig that names the token's file");
+    world.pair.card.write(format!("{HOST_CLUSTER}/kubeconfig"), by_file)?;
+    world.pair.card.write(format!("{HOST_CLUSTER}/token"), token)
+}
+
 async fn rights() -> anyhow::Result<()> {
     let world = Box::pin(BlueWorld::start()).await?;
     let settings = settings()?;
     for place in [&world.control, &world.pair.host, &world.node_b] {
         place.write("/etc/causeway/config/ovn_k8s.conf", &settings)?;
     }
-    // What an administrator puts on a card: its credentials, and the node that it serves.
-    let card = "/etc/causeway/host-cluster";
-    world
-        .pair
-        .card
-        .write(format!("{card}/ovn_k8s.conf"), format!("{settings}\n[causeway]\nnode=node-a\n"))?;
-    let token = access::card_token(&world.rig, causeway_tests::blue::CARD, "node-a").await?;
-    let kubeconfig = world.rig.kubeconfig_of(&token, causeway_rig::Side::Inside)?;
-    ensure!(kubeconfig.contains(&token), "a kubeconfig with the token in it");
-    let by_file = kubeconfig.replace(&format!("token: {token}"), "tokenFile: token");
-    ensure!(!by_file.contains(&token), "a kubeconfig that names the token's file");
-    world.pair.card.write(format!("{card}/kubeconfig"), by_file)?;
-    world.pair.card.write(format!("{card}/token"), token)?;
-
+    equip_card(&world).await?;
+    // As an empty folder of a pod is.
+    for place in [&world.pair.host, &world.pair.card, &world.node_b] {
+        place.exec(["install", "-d", "-m", "0777", INTROSPECTION]).await?;
+    }
     let manager = as_in_the_manifest("cluster-manager", &[("POD_NAME", "control")], &[])?;
     let host = as_in_the_manifest("host-agent", &[("K8S_NODE", "node-a")], &["--simulate-dpu"])?;
     let dpu = as_in_the_manifest("dpu-agent", &[], &["--simulate-dpu"])?;
@@ -221,6 +232,47 @@ async fn rights() -> anyhow::Result<()> {
     for process in &running {
         powerless(process)?;
     }
+    for place in [&world.pair.host, &world.pair.card, &world.node_b] {
+        place.exec(["test", "-S", &format!("{INTROSPECTION}/introspect.sock")]).await?;
+    }
+    Ok(())
+}
+
+async fn renewed() -> anyhow::Result<()> {
+    let mut world = Box::pin(BlueWorld::start()).await?;
+    equip_card(&world).await?;
+    let dpu = as_in_the_manifest("dpu-agent", &[], &["--simulate-dpu"])?;
+    let dpu = world.pair.card.spawn(dpu).await?;
+    world.agents.host = Some(world.spawn_host_agent().await?);
+    world.rig.apply(UPLINK_YAML).await?;
+    let client = world.client();
+    state_says(&client, STATE_A, "Resolved", "True/Resolved").await.with_context(|| world.rig.log_tails())?;
+
+    // Tokens of an account that was deleted are refused, as those that have ended.
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), access::CARDS);
+    accounts.delete(CARD, &DeleteParams::default()).await?;
+    let refused = || async {
+        let written = world.pair.card.exec(["cat", &format!("{HOST_CLUSTER}/token")]).await;
+        let token = written.map_err(|error| format!("{error:#}"))?;
+        let stale = access::client_of(&world.rig, &token).await.map_err(|error| format!("{error:#}"))?;
+        match Api::<UplinkState>::all(stale).list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 401 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    };
+    world.rig.wait_for("the old token to be refused", DEADLINE, refused).await?;
+    world.card_ovs.vsctl(["del-port", CARD_BRIDGE, CARD_WIRE]).await?;
+
+    let token = access::enrol_card(&world.rig, CARD, "node-a").await?;
+    world.pair.card.write(format!("{HOST_CLUSTER}/token.new"), token)?;
+    let [new, file] = ["token.new", "token"].map(|name| format!("{HOST_CLUSTER}/{name}"));
+    world.pair.card.exec(["mv", &new, &file]).await?;
+    let says = |state: Option<&UplinkState>| {
+        state.is_some_and(|state| verdict(state.conditions(), "Resolved") == "False/BridgeUplinkNotFound")
+    };
+    let seen = wait_object(Api::all(client), STATE_A, "what the card sees now", RENEWED, says).await;
+    seen.with_context(|| world.rig.log_tails())?;
+    ensure!(dpu.is_running(), "the agent of the card has ended");
     Ok(())
 }
 

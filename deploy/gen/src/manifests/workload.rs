@@ -17,6 +17,9 @@ const CONFIG: &str = "/etc/causeway/config";
 const HOST_CLUSTER: &str = "/etc/causeway/host-cluster";
 /// Folder of Open vSwitch's database socket.
 const OPEN_VSWITCH: &str = "/run/openvswitch";
+/// Folder of the socket on which an agent tells what it sees, for `causewayctl` in the same pod. Source: shared/runtime,
+/// option `introspect-socket`.
+const INTROSPECTION: &str = "/run/causeway";
 /// Folder of systemd's sockets.
 const SYSTEMD: &str = "/run/systemd";
 /// Files of the pod's account. Source: kubernetes.io, "Accessing the Kubernetes API from a Pod".
@@ -174,6 +177,12 @@ impl<'o> PodSpec<'o> {
         }
         if self.is_agent() {
             mounts.push(Mount::of_host("sys", "/sys"));
+            mounts.push(Mount {
+                name: "introspection",
+                at: INTROSPECTION.to_owned(),
+                source: Source::Memory,
+                sub_path: None,
+            });
         }
         if self.holds_bridge() {
             mounts.push(Mount::of_host("openvswitch", OPEN_VSWITCH));
@@ -190,7 +199,7 @@ impl<'o> PodSpec<'o> {
     }
 }
 
-/// Something that a container sees, always read-only: connecting to a socket is possible nevertheless.
+/// Something that a container sees. What is the host's is read-only: connecting to a socket is possible nevertheless.
 struct Mount {
     name: &'static str,
     at: String,
@@ -203,6 +212,8 @@ enum Source {
     Config,
     /// A folder of the host that has to be there.
     Host(&'static str),
+    /// An empty folder of the pod, the only thing that it may write.
+    Memory,
 }
 
 impl Mount {
@@ -211,7 +222,8 @@ impl Mount {
     }
 
     fn mount(&self) -> Value {
-        let mut mount = json!({"name": self.name, "mountPath": self.at, "readOnly": true});
+        let read_only = !matches!(self.source, Source::Memory);
+        let mut mount = json!({"name": self.name, "mountPath": self.at, "readOnly": read_only});
         if let (Some(path), Some(fields)) = (self.sub_path, mount.as_object_mut()) {
             fields.insert("subPath".to_owned(), path.into());
         }
@@ -222,6 +234,9 @@ impl Mount {
         match self.source {
             Source::Config => json!({"name": self.name, "configMap": {"name": "causeway-config"}}),
             Source::Host(path) => json!({"name": self.name, "hostPath": {"path": path, "type": "Directory"}}),
+            Source::Memory => {
+                json!({"name": self.name, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+            }
         }
     }
 }
