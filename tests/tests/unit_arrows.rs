@@ -45,6 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "causeway-node-agent",
         &["causeway-runtime", "causeway-agent", "causeway-host-agent", "causeway-dpu-agent"],
     ),
+    ("causewayctl", &["causeway-api", "causeway-net", "causeway-proto", "causeway-runtime", "ovsdb"]),
     ("causeway-gen", &["causeway-api", "causeway-runtime"]),
     ("causeway-rig", &["causeway-api"]),
     ("causeway-tests", &["causeway-api", "causeway-rig", "ovsdb"]),

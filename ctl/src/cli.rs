@@ -1,0 +1,214 @@
+//! The command line, and one function per command.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use causeway_runtime::telemetry::chain;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use jiff::Timestamp;
+
+use crate::check::{self, Report};
+use crate::cluster::{self, Access};
+use crate::error::CtlError;
+use crate::exit::Exit;
+use crate::explain;
+use crate::output::{Format, print};
+use crate::{agent, dump, local};
+
+/// Explains, checks and gathers what Causeway does with Uplinks.
+#[derive(Debug, Parser)]
+#[command(name = "causewayctl", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Kubeconfig file (default: KUBECONFIG, ~/.kube/config or the pod's account, as kubectl does).
+    #[arg(long, global = true, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+    /// Form of the output.
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// About Uplinks.
+    #[command(subcommand)]
+    Uplink(UplinkCommand),
+    /// Tells whether the installation is as this version needs it, and on a node whether the node is.
+    Check(CheckArgs),
+    /// Gathers what a supporter needs, without secrets.
+    Dump(DumpArgs),
+    /// Shows what the agent of this machine sees and decided.
+    Agent(AgentArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum UplinkCommand {
+    /// Tells what was asked, what each side found, which rule decided, where it stops and what to do.
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Args)]
+struct ExplainArgs {
+    /// Name of the Uplink.
+    name: String,
+    /// Explain this node alone.
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    #[command(flatten)]
+    sockets: Sockets,
+}
+
+/// Which agents to ask.
+#[derive(Debug, Args)]
+struct Sockets {
+    /// Socket of an agent to ask; may be given several times (default: the usual one, if an agent answers there).
+    #[arg(long = "socket", value_name = "PATH")]
+    sockets: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct CheckArgs {
+    /// Look at this machine too.
+    #[arg(long, value_enum, default_value_t)]
+    local: Local,
+    /// Socket of this machine's agent.
+    #[arg(long, value_name = "PATH", default_value = causeway_proto::INTROSPECT_SOCKET)]
+    socket: PathBuf,
+    /// Open vSwitch database of this machine.
+    #[arg(long, value_name = "ADDRESS", default_value = local::observe::OVSDB)]
+    ovsdb_address: String,
+}
+
+/// Whether to look at the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Local {
+    /// If there is an agent's or a switch's socket.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+#[derive(Debug, Args)]
+struct DumpArgs {
+    /// Where to write: a tar file if the name ends with `.tar`, else a folder that does not exist yet.
+    target: PathBuf,
+    #[command(flatten)]
+    sockets: Sockets,
+}
+
+#[derive(Debug, Args)]
+struct AgentArgs {
+    /// Socket of the agent.
+    #[arg(long, value_name = "PATH", default_value = causeway_proto::INTROSPECT_SOCKET)]
+    socket: PathBuf,
+    /// Show this Uplink alone.
+    #[arg(long, value_name = "NAME")]
+    uplink: Option<String>,
+}
+
+/// Runs the program that the process's command line asks for.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(command(&cli)),
+        Err(error) => Err(CtlError::Start(error)),
+    };
+    let exit = ended.unwrap_or_else(|error| {
+        // Nobody is left to tell if stderr is closed.
+        drop(writeln!(io::stderr(), "causewayctl: {}", chain(&error)));
+        error.exit()
+    });
+    exit.into()
+}
+
+async fn command(cli: &Cli) -> Result<Exit, CtlError> {
+    let Common { kubeconfig, context, output } = &cli.common;
+    let access = Access { kubeconfig: kubeconfig.clone(), context: context.clone() };
+    match &cli.command {
+        Command::Uplink(UplinkCommand::Explain(args)) => explain(&access, args, *output).await,
+        Command::Check(args) => check(&access, args, *output).await,
+        Command::Dump(args) => dump(&access, args, *output).await,
+        Command::Agent(args) => {
+            let view = agent::ask(&args.socket, args.uplink.as_deref()).await?;
+            let well = view.stores.iter().all(|store| store.ready);
+            print(&view, *output, Timestamp::now())?;
+            Ok(if well { Exit::Good } else { Exit::Problem })
+        }
+    }
+}
+
+async fn explain(access: &Access, args: &ExplainArgs, output: Format) -> Result<Exit, CtlError> {
+    let client = cluster::connect(access).await?;
+    let now = Timestamp::now();
+    let node = args.node.as_deref();
+    let world = explain::observe::world(&client, &args.name, node, &args.sockets.sockets, now).await?;
+    let explanation = explain::plan::explain(&world);
+    print(&explanation, output, now)?;
+    Ok(if explanation.stops_at.is_none() { Exit::Good } else { Exit::Problem })
+}
+
+async fn check(access: &Access, args: &CheckArgs, output: Format) -> Result<Exit, CtlError> {
+    let client = cluster::connect(access).await?;
+    let facts = check::observe::facts(&client).await?;
+    let mut findings = check::plan::judge(&facts);
+    let look = match args.local {
+        Local::Auto => local::observe::is_node(&args.socket),
+        Local::Always => true,
+        Local::Never => false,
+    };
+    if look {
+        let facts = local::observe::facts(&args.socket, &args.ovsdb_address).await;
+        findings.extend(local::plan::judge(&facts));
+    }
+    let report = Report::of(findings);
+    print(&report, output, Timestamp::now())?;
+    Ok(if report.problems == 0 { Exit::Good } else { Exit::Problem })
+}
+
+async fn dump(access: &Access, args: &DumpArgs, output: Format) -> Result<Exit, CtlError> {
+    let client = cluster::connect(access).await?;
+    let now = Timestamp::now();
+    let gathered = dump::observe::gather(&client, &args.sockets.sockets, now).await?;
+    let manifest = dump::write::write(&gathered, &args.target, now)?;
+    print(&manifest, output, now)?;
+    Ok(Exit::Good)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_for_all_commands_may_stand_anywhere() {
+        for words in [
+            ["causewayctl", "-o", "json", "uplink", "explain", "blue"],
+            ["causewayctl", "uplink", "-o", "json", "explain", "blue"],
+            ["causewayctl", "uplink", "explain", "blue", "-o", "json"],
+        ] {
+            assert_eq!(Cli::try_parse_from(words).unwrap().common.output, Format::Json);
+        }
+    }
+}

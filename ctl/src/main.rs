@@ -1,0 +1,7 @@
+//! `causewayctl`.
+
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    causewayctl::run()
+}
