@@ -51,7 +51,7 @@ async fn round(shared: Shared, seed: u64, time: Duration) -> anyhow::Result<()> 
             time.as_secs()
         ));
     }
-    println!("{}", churn.journal.text().lines().next().unwrap_or_default());
+    println!("{}", churn.journal.summary());
     *slot = Some(churn);
     Ok(())
 }

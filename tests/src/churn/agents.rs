@@ -94,6 +94,22 @@ impl Agent {
         bail!("{self:?} has ended by itself: {status}")
     }
 
+    /// Starts it again, and returns when the new process is the program itself: the shell that starts it waits for a
+    /// child of its own, and cannot be stopped together with that.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn restart(self, world: &BlueWorld) -> anyhow::Result<()> {
+        let process = self.process(world)?;
+        process.restart().await?;
+        let (binary, name) = (self.command().0, format!("/proc/{}/comm", process.pid()));
+        let look = || async {
+            let now = std::fs::read_to_string(&name).map_err(|error| error.to_string())?;
+            if now.trim_end() == binary { Ok(()) } else { Err(now) }
+        };
+        causeway_rig::wait_for(&format!("{binary} to be what was started"), PATIENCE, look).await
+    }
+
     /// The program, running or not.
     ///
     /// # Errors

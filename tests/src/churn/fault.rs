@@ -187,7 +187,7 @@ impl Fault {
     pub async fn end(&self, world: &BlueWorld) -> anyhow::Result<()> {
         match (self.subject, self.way) {
             (Subject::Agent(agent), Way::Paused) => agent.running(world).await?.resume(),
-            (Subject::Agent(agent), _) => agent.process(world)?.restart().await,
+            (Subject::Agent(agent), _) => agent.restart(world).await,
             (Subject::Api, Way::Paused) => {
                 world.rig.resume_api()?;
                 // It serves again as soon as it has seen what it missed.
@@ -234,8 +234,8 @@ async fn node_comes(world: &BlueWorld, machine: Machine) -> anyhow::Result<()> {
         // A card's token is good for one Node object: an administrator enrols the card again.
         let token = access::enrol_card(&world.rig, blue::CARD, name).await?;
         world.pair.card.write(KUBECONFIG, world.rig.kubeconfig_of(&token, Side::Inside)?)?;
-        let dpu = Agent::Dpu.running(world).await?;
-        dpu.restart().await?;
+        Agent::Dpu.running(world).await?;
+        Agent::Dpu.restart(world).await?;
     }
     Ok(())
 }

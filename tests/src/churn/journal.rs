@@ -57,6 +57,15 @@ impl Journal {
         }
     }
 
+    /// How much happened, and the last of it.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let lines = self.lock();
+        let (done, refused, acts) = (lines.done, lines.refused, lines.done + lines.refused);
+        let last = lines.last.iter().rev().find(|line| line.contains("at rest")).cloned().unwrap_or_default();
+        format!("{acts} acts, {refused} refused, {done} done; {}", last.trim_start())
+    }
+
     /// The kept lines.
     #[must_use]
     pub fn text(&self) -> String {

@@ -50,11 +50,18 @@ pub async fn check(world: &BlueWorld, journal: &Journal) -> anyhow::Result<()> {
     }
     rest(world, REST).await.context("after the trouble")?;
     let grown = said(world).await?;
-    journal.note(format!("at rest: {} states of {} Uplinks", grown.states.len(), grown.uplinks.len()));
+    journal.note(format!(
+        "at rest: {} states of {} Uplinks, {} of them resolved, {} that rest on history",
+        grown.states.len(),
+        grown.uplinks.len(),
+        grown.states.values().filter(|status| is_resolved(status)).count(),
+        grown.historic.len(),
+    ));
     belongs_together(world).await?;
 
     for agent in Agent::ALL {
-        agent.running(world).await?.restart().await?;
+        agent.running(world).await?;
+        agent.restart(world).await?;
     }
     for agent in Agent::ALL {
         agent.idle(world).await?;
@@ -150,6 +157,14 @@ fn rests_on_history(status: &Value) -> bool {
     conditions.into_iter().flatten().any(|condition| {
         let text = |field| condition.get(field).and_then(Value::as_str).unwrap_or_default();
         text("reason") == "NodeSelectorOverlap" || text("message").contains("has invalid nodeSelector")
+    })
+}
+
+fn is_resolved(status: &Value) -> bool {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        let is = |field, text: &str| condition.get(field).and_then(Value::as_str) == Some(text);
+        is("type", "Resolved") && is("status", "True")
     })
 }
 
