@@ -98,6 +98,7 @@ impl<H: Half> Room for StateRoom<H> {
             (self.stores.uplinks.snapshot(), self.stores.node.snapshot(), self.stores.states.snapshot());
         let state = self.written.newest(name.as_str(), readable("UplinkState", &states, name.as_str())?);
         let world = World {
+            role: self.half.role(),
             uplink_name: key,
             node_name: &self.node,
             uplink: readable("Uplink", &uplinks, key)?.map(AsRef::as_ref),
@@ -273,6 +274,7 @@ impl<H: Half> StateRoom<H> {
         }
         let found = self.api.get_opt(name.as_str()).await.ok().flatten()?;
         let world = World {
+            role: self.half.role(),
             uplink_name: &uplink.name,
             node_name: &self.node,
             uplink: Some(uplink),

@@ -1,18 +1,22 @@
 //! What becomes of the UplinkState of one Uplink on one node.
 //!
-//! Both sides of a node with a card run the same rules: whoever comes first creates the state, and either removes it.
+//! Both sides of a node with a card run the same rules: whoever comes first creates the state.
 //! Source: reference/uplinks-node.md 3.3 to 3.5.
 
+use causeway_api::label::DPU_HOST;
 use causeway_api::uplink::{NodeConfig, UplinkType};
 use causeway_api::uplink_state::{DiscoveryReason, UplinkState};
 
 use crate::facts::{NodeFacts, UplinkFacts};
 use crate::publish::Failure;
+use crate::role::Role;
 use crate::selection::Selection;
 
 /// What is known about one Uplink on one node.
 #[derive(Clone, Copy, Debug)]
 pub struct World<'w> {
+    /// The part of the node's work that the agent does.
+    pub role: Role,
     /// Name of the Uplink.
     pub uplink_name: &'w str,
     /// Name of the node that the agent serves.
@@ -121,7 +125,13 @@ pub fn next<'w>(world: &World<'w>) -> Next<'w> {
     }
 }
 
+/// A state has one that removes it: the host's side, or the cluster manager. A card does so only for a node without an
+/// agent on its host, as it may not (`deploy/admission/`) and need not where there is one.
 fn remove<'w>(world: &World<'w>) -> Next<'w> {
+    let host_has_agent = world.node.is_none_or(|node| node.labels.contains_key(DPU_HOST));
+    if world.role == Role::Dpu && host_has_agent {
+        return Next::Nothing;
+    }
     match world.state.and_then(|state| state.metadata.uid.clone()) {
         Some(uid) => Next::Delete { uid },
         None => Next::Nothing,

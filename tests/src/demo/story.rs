@@ -248,7 +248,9 @@ async fn kill_the_card(telling: &mut Telling, world: &mut BlueWorld) -> anyhow::
     world.pair.host.ip_batch(&format!("{}\n", restore.join("\n"))).await?;
     let as_before = |seen: &Seen<UplinkState>| {
         let status = seen.object.status_or_default();
-        seen.is(STATE_A) && status.default_gateways == [CARD_GATEWAY] && status.ip_addresses == [CARD_ADDRESS]
+        let resolved = verdict(seen.object.conditions(), "Resolved") == "True/Resolved";
+        let data = status.default_gateways == [CARD_GATEWAY] && status.ip_addresses == [CARD_ADDRESS];
+        seen.is(STATE_A) && data && resolved
     };
     let seen = observer.until("the old address and route", as_before).await?;
     telling.outcome(true, "address and gateway are as they were", "", seen.at - start);

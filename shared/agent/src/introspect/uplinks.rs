@@ -57,6 +57,7 @@ impl UplinkRoom {
             }
         }
         let world = World {
+            role: self.role,
             uplink_name: uplink,
             node_name: &self.node,
             uplink: present(&found.0),

@@ -43,7 +43,14 @@ fn check(
     want: &str,
 ) {
     let node = labels.map(|labels| NodeFacts::of("node-a", map(labels), &BTreeMap::new()));
-    let world = World { uplink_name: "blue", node_name: "node-a", uplink, node: node.as_ref(), state };
+    let world = World {
+        role: Role::Full,
+        uplink_name: "blue",
+        node_name: "node-a",
+        uplink,
+        node: node.as_ref(),
+        state,
+    };
     let found = match next(&world) {
         Next::Nothing => "nothing".to_owned(),
         Next::ForeignState(foreign) => format!("foreign: {foreign}"),
@@ -146,4 +153,23 @@ fn the_state_of_an_earlier_uplink_of_the_same_name_is_replaced() {
 fn without_the_node_object_nothing_is_written() {
     check(Some(&uplink(vec![config(&[])])), None, None, "node missing");
     check(Some(&uplink(vec![config(&[])])), None, Some(&state("blue", "node-a")), "node missing");
+}
+
+#[test]
+fn a_card_leaves_removal_to_the_agent_of_its_host_where_there_is_one() {
+    let old = state("blue", "node-a");
+    let labelled = |labels: &[(&str, &str)]| NodeFacts::of("node-a", map(labels), &BTreeMap::new());
+    let (with_agent, without) = (labelled(&[(DPU_HOST, "")]), labelled(&[("role", "red")]));
+    let cases = [
+        (Role::Dpu, Some(&with_agent), Next::Nothing),
+        (Role::Dpu, None, Next::Nothing),
+        (Role::Dpu, Some(&without), Next::Delete { uid: "s1".into() }),
+        (Role::DpuHost, Some(&with_agent), Next::Delete { uid: "s1".into() }),
+        (Role::Full, Some(&without), Next::Delete { uid: "s1".into() }),
+    ];
+    for (role, node, want) in cases {
+        let world =
+            World { role, uplink_name: "blue", node_name: "node-a", uplink: None, node, state: Some(&old) };
+        assert_eq!(next(&world), want, "{role:?} {node:?}");
+    }
 }
