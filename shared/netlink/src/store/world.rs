@@ -181,4 +181,6 @@ impl World {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
