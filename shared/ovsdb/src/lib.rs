@@ -32,6 +32,8 @@ mod connection;
 mod decoder;
 pub mod delta;
 mod diff;
+#[cfg(test)]
+mod fuzz;
 mod options;
 mod remote;
 mod row;

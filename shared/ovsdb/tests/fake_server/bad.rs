@@ -63,6 +63,40 @@ async fn a_server_that_falls_silent_is_noticed_and_its_rows_stay_readable() {
 }
 
 #[tokio::test]
+async fn half_a_message_and_then_silence_is_given_up_and_changes_nothing() {
+    let fake = Fake::new();
+    let (store, _guard) = fake.store(Options { probe_interval: Duration::from_millis(50), ..options() });
+    let mut stalled = fake.accept_and_fill(1, &one_row()).await;
+    store.synced(DEADLINE).await.unwrap();
+    let update = json!({"id": null, "method": "update3", "params": ["store", key(2), {"Thing": {key(1): {"delete": null}}}]});
+    let update = update.to_string();
+    stalled.send(&update.as_bytes()[..update.len() / 2]).await;
+    let why = lost(&store).await;
+    assert!(why.contains("echo unanswered"), "{why}");
+    assert_eq!(store.last_known().len::<Thing>(), 1);
+    let _peer = fake.accept_and_fill(3, &json!({key(2): {"initial": {"name": "b"}}})).await;
+    store.wait_for(DEADLINE, |now| now.find_one(Thing::by_name(), "b").map(drop)).await.unwrap();
+    drop(stalled);
+}
+
+#[tokio::test]
+async fn a_message_that_trickles_in_is_one_message() {
+    let fake = Fake::new();
+    let (store, _guard) = fake.store(options());
+    let mut peer = fake.accept_and_fill(1, &one_row()).await;
+    store.synced(DEADLINE).await.unwrap();
+    let rows = json!({"Thing": {key(2): {"insert": {"name": "b"}}, key(1): {"delete": null}}});
+    let update = json!({"id": null, "method": "update3", "params": ["store", key(2), rows]}).to_string();
+    for byte in update.as_bytes() {
+        assert_eq!(names(&store, 1).await, ["a"], "half a message changed something");
+        peer.send(&[*byte]).await;
+    }
+    store.wait_for(DEADLINE, |now| now.find_one(Thing::by_name(), "b").map(drop)).await.unwrap();
+    assert_eq!(names(&store, 1).await, ["b"]);
+    assert_eq!(store.statistics().connections, 1);
+}
+
+#[tokio::test]
 async fn a_message_over_the_limit_ends_the_connection() {
     let fake = Fake::new();
     let (store, _guard) = fake.store(Options { max_frame: 1000, ..options() });

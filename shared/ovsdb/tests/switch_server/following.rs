@@ -211,6 +211,54 @@ pub(crate) async fn a_converted_database_is_read_again(tree: Arc<Tree>) {
     assert!(store.current().unwrap().find_one(Bridge::by_name(), "stays").is_some());
 }
 
+/// Somebody converts the database to a schema with one more column while this program writes.
+pub(crate) async fn an_upgrade_between_writes_loses_none_and_brings_the_optional_column(tree: Arc<Tree>) {
+    const WRITES: usize = 60;
+    let server = Server::running(tree.clone());
+    let (store, _guard) = open_ready(&server).await;
+    assert!(!store.current().unwrap().has_column::<Bridge>("imagined"));
+    let schema = std::fs::read_to_string(tree.schema()).unwrap();
+    let mut schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    schema["tables"]["Bridge"]["columns"]["imagined"] =
+        serde_json::json!({"type": {"key": "string", "min": 0}});
+    let file = server.path("later.ovsschema");
+    std::fs::write(&file, schema.to_string()).unwrap();
+
+    let (mut known, mut refused, mut convert) = (BTreeSet::new(), 0, None);
+    for round in 0..WRITES {
+        if round == WRITES / 3 {
+            let (tree, remote, file) = (tree.clone(), server.remote().to_string(), path_text(&file));
+            convert = Some(std::thread::spawn(move || {
+                tree.run("usr/bin/ovsdb-client", &["convert", &remote, &file]);
+            }));
+        }
+        // A write without a database waits for it; one that the upgrade cuts off may or may not have happened.
+        store.synced(DEADLINE).await.unwrap();
+        match store.transact(&add_bridges([format!("br{round}")], 0)).await {
+            Ok(_) => drop(known.insert(format!("br{round}"))),
+            Err(_) => refused += 1,
+        }
+    }
+    tokio::task::spawn_blocking(|| convert.unwrap().join()).await.unwrap().unwrap();
+    let upgraded = |snapshot: &ovsdb::Snapshot| {
+        let all = known.iter().all(|name| snapshot.find_one(Bridge::by_name(), name.as_str()).is_some());
+        (all && snapshot.has_column::<Bridge>("imagined")).then_some(())
+    };
+    store.wait_for(DEADLINE, upgraded).await.unwrap();
+    assert!(known.len() >= WRITES - 5, "{refused} of {WRITES} writes failed");
+
+    let mut write = Transaction::default();
+    write.push(Operation::Update {
+        table: "Bridge".into(),
+        conditions: vec![Condition::new("name", Function::Equal, Datum::scalar("br0"))],
+        row: Columns::from([("imagined".to_owned(), Datum::scalar("now there"))]),
+    });
+    store.transact(&write).await.unwrap();
+    let snapshot = store.current().unwrap();
+    let (_, bridge) = snapshot.find_one(Bridge::by_name(), "br0").unwrap();
+    assert_eq!(bridge.imagined, Some(Some("now there".to_owned())));
+}
+
 pub(crate) async fn a_server_reached_over_tcp_is_followed(tree: Arc<Tree>) {
     let mut server = Server::create(tree, Kind::Standalone);
     let port = free_port();

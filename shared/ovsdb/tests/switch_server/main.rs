@@ -16,6 +16,7 @@ use libtest_mimic::{Arguments, Trial};
 
 mod connecting;
 mod following;
+mod large;
 mod rows;
 mod server;
 mod tls;
@@ -46,7 +47,9 @@ const CASES: &[Case] = cases![
     following::nothing_is_lost_over_the_restart_of_a_standalone_database,
     following::a_clustered_database_is_resumed_with_only_what_changed,
     following::a_converted_database_is_read_again,
+    following::an_upgrade_between_writes_loses_none_and_brings_the_optional_column,
     following::a_server_reached_over_tcp_is_followed,
+    large::a_hundred_thousand_rows_are_read_and_followed_within_bounds,
     tls::a_server_is_followed_over_tls,
     tls::a_server_with_a_certificate_of_another_ca_is_refused,
     writing::a_stale_plan_loses_the_race_and_the_next_one_wins,
