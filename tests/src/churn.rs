@@ -51,7 +51,7 @@ impl Churn {
         Ok(Self { world, journal: Journal::default() })
     }
 
-    /// Lets things happen for a time. Everything runs again when this returns.
+    /// Lets things happen for a time. Everything runs again when this returns, and most of it has been put right.
     ///
     /// # Errors
     /// A program of Causeway ended by itself, or a part of the rig does not do what is asked of it.
@@ -71,6 +71,10 @@ impl Churn {
                 fault.end(&self.world).await.with_context(|| format!("at the end of: {fault}"))?;
                 self.some_acts(&mut rng, Reach::under(&faults), 3).await?;
             }
+        }
+        for act in Act::heal(&mut rng) {
+            let outcome = act.happen(&self.world).await?;
+            self.journal.act(&act, &outcome);
         }
         Ok(())
     }

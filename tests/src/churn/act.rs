@@ -117,6 +117,45 @@ impl Act {
         }
     }
 
+    /// Draws what makes much of it work again, so that the verdict is about more than refusals. Everything has to be
+    /// reachable.
+    pub fn heal(rng: &mut Rng) -> Vec<Self> {
+        const GATEWAY: &str = causeway_api::annotation::L3_GATEWAY_CONFIG;
+        const CHASSIS: &str = causeway_api::annotation::NODE_CHASSIS_ID;
+        let card = "ovs-vsctl --timeout=20 --may-exist add-br br-tenant -- set Bridge br-tenant datapath_type=netdev \
+                    -- --if-exists del-port rep0-16 -- add-port br-tenant rep0-16 \
+                    -- --if-exists del-port p0 -- add-port br-tenant p0";
+        let host = "ip link set eth0-16 up && ip addr replace 172.31.0.10/24 dev eth0-16 && \
+                    ip route replace default via 172.31.0.1 dev eth0-16 metric 50";
+        let regular = "ovs-vsctl --timeout=20 --may-exist add-br ovsbr1 -- set Bridge ovsbr1 datapath_type=netdev \
+                       -- --may-exist add-port ovsbr1 eth1 && ip link set ovsbr1 up && \
+                       ip addr replace 172.28.0.2/16 dev ovsbr1 && \
+                       ip route replace default via 172.28.0.1 dev ovsbr1 metric 50";
+        let mut acts = vec![
+            Self::OnHost("ip link del eth0-16 2> /dev/null || true".to_owned()),
+            Self::Connect,
+            Self::OnHost(host.to_owned()),
+            Self::OnCard(card.to_owned()),
+            Self::OnRegular(regular.to_owned()),
+            Self::Label(Machine::Host, blue::DPU_HOST, Some("true")),
+            Self::Label(Machine::Regular, blue::LABEL, Some("true")),
+            Self::Apply(blue::UPLINK_YAML.to_owned()),
+        ];
+        for machine in [Machine::Host, Machine::Regular] {
+            let mut all = UplinkAnnotations::default().render(machine.name());
+            acts.push(Self::Annotation(machine, GATEWAY, all.remove(GATEWAY)));
+            acts.push(Self::Annotation(machine, CHASSIS, all.remove(CHASSIS)));
+        }
+        for name in UPLINKS.into_iter().skip(1) {
+            // One entry that can be read; what it selects and names is another matter.
+            let selector = pick(rng, &READABLE);
+            let interface = pick(rng, &["eth0-16", "ovsbr1", "ovsbr1", "m0"]);
+            acts.push(Self::Apply(uplink(name, &[(selector, interface)])));
+        }
+        acts.retain(|_| rng.u8(0..8) > 0);
+        acts
+    }
+
     /// Makes it happen.
     ///
     /// # Errors
@@ -303,7 +342,7 @@ fn on_uplinks(rng: &mut Rng) -> Act {
         return Act::DeleteState(format!("{name}.{}", machine.name()));
     }
     let yaml =
-        if name == blue::UPLINK && rng.bool() { blue::UPLINK_YAML.to_owned() } else { uplink(rng, name) };
+        if name == blue::UPLINK && rng.bool() { blue::UPLINK_YAML.to_owned() } else { any_uplink(rng, name) };
     match rng.u8(0..8) {
         0..=3 => Act::Apply(yaml),
         4 | 5 => Act::Replace(yaml),
@@ -311,23 +350,36 @@ fn on_uplinks(rng: &mut Rng) -> Act {
     }
 }
 
-fn uplink(rng: &mut Rng, name: &str) -> String {
-    const SELECTORS: [&str; 8] = [
-        "{matchLabels: {example.com/tenant-blue-uplink: \"true\"}}",
-        "{matchExpressions: [{key: k8s.ovn.org/dpu-host, operator: Exists}]}",
-        "{matchLabels: {kubernetes.io/hostname: node-a}}",
-        "{matchLabels: {kubernetes.io/hostname: node-b}}",
-        "{matchLabels: {kubernetes.io/hostname: node-b}}",
-        "{matchLabels: {example.com/zone: one}}",
-        "{matchExpressions: [{key: example.com/zone, operator: In, values: [one, two]}]}",
-        "{matchExpressions: [{key: example.com/zone, operator: Near}]}",
-    ];
-    let mut yaml = format!(
-        "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: {name}\nspec:\n  nodeConfigs:\n"
-    );
-    for _ in 0..rng.u8(1..=2) {
-        let interface = pick(rng, &["eth0-16", "eth0-16", "eth0-0", "ovsbr1", "ovsbr1", "m0", "nowhere0"]);
-        let selector = pick(rng, &SELECTORS);
+/// Selectors that can be read.
+const READABLE: [&str; 7] = [
+    "{matchLabels: {example.com/tenant-blue-uplink: \"true\"}}",
+    "{matchExpressions: [{key: k8s.ovn.org/dpu-host, operator: Exists}]}",
+    "{matchLabels: {kubernetes.io/hostname: node-a}}",
+    "{matchLabels: {kubernetes.io/hostname: node-b}}",
+    "{matchLabels: {kubernetes.io/hostname: node-b}}",
+    "{matchLabels: {example.com/zone: one}}",
+    "{matchExpressions: [{key: example.com/zone, operator: In, values: [one, two]}]}",
+];
+
+/// A selector with an operator that there is not.
+const UNREADABLE: &str = "{matchExpressions: [{key: example.com/zone, operator: Near}]}";
+
+fn any_uplink(rng: &mut Rng, name: &str) -> String {
+    let entries: Vec<_> = (0..rng.u8(1..=2))
+        .map(|_| {
+            let selector = if rng.u8(0..16) == 0 { UNREADABLE } else { pick(rng, &READABLE) };
+            let interfaces = ["eth0-16", "eth0-16", "eth0-0", "ovsbr1", "ovsbr1", "m0", "nowhere0"];
+            (selector, pick(rng, &interfaces))
+        })
+        .collect();
+    uplink(name, &entries)
+}
+
+/// YAML of an Uplink with these selectors and interfaces.
+fn uplink(name: &str, entries: &[(&str, &str)]) -> String {
+    let head = "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: ";
+    let mut yaml = format!("{head}{name}\nspec:\n  nodeConfigs:\n");
+    for (selector, interface) in entries {
         yaml.push_str("  - type: OVSBridge\n    nodeSelector: ");
         yaml.push_str(selector);
         yaml.push_str("\n    hostInterfaceName: ");
