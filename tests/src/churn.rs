@@ -59,22 +59,36 @@ impl Churn {
         let mut rng = Rng::with_seed(seed);
         let end = Instant::now() + time;
         while Instant::now() < end {
-            let mut faults = Fault::draw(&mut rng);
-            for fault in &faults {
-                self.journal.note(format!("begins: {fault}"));
-                fault.begin(&self.world).await.with_context(|| format!("at the beginning of: {fault}"))?;
-            }
-            self.some_acts(&mut rng, Reach::under(&faults), 6).await?;
-            rng.shuffle(&mut faults);
-            while let Some(fault) = faults.pop() {
-                self.journal.note(format!("ends: {fault}"));
-                fault.end(&self.world).await.with_context(|| format!("at the end of: {fault}"))?;
-                self.some_acts(&mut rng, Reach::under(&faults), 3).await?;
-            }
+            self.trouble(&mut rng).await?;
         }
         for act in Act::heal(&mut rng) {
             let outcome = act.happen(&self.world).await?;
             self.journal.act(&act, &outcome);
+        }
+        // What was put right tells everyone anew. The last changes are others, so that one that got lost stays lost.
+        self.trouble(&mut rng).await?;
+        self.some_acts(&mut rng, Reach::under(&[]), 3).await?;
+        for _ in 0..rng.usize(0..8) {
+            let act = Act::of_the_kernel(&mut rng);
+            let outcome = act.happen(&self.world).await?;
+            self.journal.act(&act, &outcome);
+        }
+        Ok(())
+    }
+
+    /// Somebody is away, things happen, everybody comes back.
+    async fn trouble(&self, rng: &mut Rng) -> anyhow::Result<()> {
+        let mut faults = Fault::draw(rng);
+        for fault in &faults {
+            self.journal.note(format!("begins: {fault}"));
+            fault.begin(&self.world).await.with_context(|| format!("at the beginning of: {fault}"))?;
+        }
+        self.some_acts(rng, Reach::under(&faults), 6).await?;
+        rng.shuffle(&mut faults);
+        while let Some(fault) = faults.pop() {
+            self.journal.note(format!("ends: {fault}"));
+            fault.end(&self.world).await.with_context(|| format!("at the end of: {fault}"))?;
+            self.some_acts(rng, Reach::under(&faults), 3).await?;
         }
         Ok(())
     }

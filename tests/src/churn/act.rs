@@ -156,6 +156,12 @@ impl Act {
         acts
     }
 
+    /// Draws a change of links, addresses or routes.
+    pub fn of_the_kernel(rng: &mut Rng) -> Self {
+        let nobody = Reach { card_database: false, regular_database: false, ..Reach::under(&[]) };
+        if rng.bool() { on_host(rng) } else { on_regular(rng, nobody) }
+    }
+
     /// Makes it happen.
     ///
     /// # Errors
@@ -210,13 +216,13 @@ fn on_interface(rng: &mut Rng, interface: &str, hosts: &[&str], gateways: &[&str
     let family = if gateway.contains(':') { "-6" } else { "-4" };
     // Told of as being on the link, so that it is accepted whatever the addresses are.
     let onlink = format!("via {gateway} dev {interface} metric {metric} onlink");
-    match rng.u8(0..16) {
+    match rng.u8(0..18) {
         0..=3 => format!("ip addr replace {host} dev {interface}"),
         4 | 5 => format!("ip addr del {host} dev {interface} || true"),
         6..=8 => format!("ip {family} route replace default {onlink}"),
         9 => format!("ip {family} route append default {onlink} || true"),
         10 => format!("ip {family} route prepend default {onlink} || true"),
-        11 => format!("ip {family} route del default dev {interface} || true"),
+        11 | 16 | 17 => format!("ip {family} route del default dev {interface} || true"),
         12 => format!("ip {family} addr flush dev {interface} scope global"),
         13 => format!("ip link set {interface} mtu {}", pick(rng, &[1400, 1500, 1450])),
         14 => format!("ip link set {interface} down; ip link set {interface} up"),
