@@ -85,11 +85,25 @@ impl Attempts {
         because: &str,
         attempt: Attempt<'_>,
     ) -> anyhow::Result<()> {
+        self.forbidden_by_any(what, &[because], attempt).await
+    }
+
+    /// It must be forbidden, with one of the reasons in the text.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub(crate) async fn forbidden_by_any(
+        &mut self,
+        what: &str,
+        because: &[&str],
+        attempt: Attempt<'_>,
+    ) -> anyhow::Result<()> {
         let answer = attempt.answer().await?;
         self.number += 1;
-        if answer.code != 403 || !answer.message().contains(because) {
-            let said = answer.message();
-            self.wrong.push(format!("not forbidden because of {because:?}: {what}: {} {said}", answer.code));
+        let message = answer.message();
+        if answer.code != 403 || !because.iter().any(|because| message.contains(because)) {
+            self.wrong
+                .push(format!("not forbidden because of {because:?}: {what}: {} {message}", answer.code));
         }
         Ok(())
     }
