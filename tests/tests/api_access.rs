@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         )
         .test_in(&rig, Level::Api, "a_card_is_who_the_node_says_with_a_token_for_that_node", cards::identity)
         .test_in(&rig, Level::Api, "a_card_that_is_struck_off_the_node_writes_no_more", cards::struck_off)
-        .test_in(&rig, Level::Api, "a_card_writes_quickly_among_a_thousand_nodes", cards::many_nodes)
+        .test_in(&rig, Level::Api, "a_card_writes_its_half_among_a_thousand_nodes", cards::many_nodes)
         .test_in(&rig, Level::Api, "only_administrators_say_which_card_a_node_has", nodes::roles)
         .test_in(
             &rig,

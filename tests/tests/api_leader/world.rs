@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use causeway_rig::{KUBECONFIG, Node, Process, Program, Rig, RigOptions, Side, wait_for};
 use causeway_tests::access::{self, Account};
 use causeway_tests::manifests;
@@ -77,6 +77,15 @@ impl World {
         self.program("cluster-manager", &format!("place-{identity}"), self.token.as_deref(), flags).await
     }
 
+    /// Starts two replicas of which the first leads: two that start at once would leave that to chance.
+    pub(crate) async fn pair(&self, timing: Timing) -> anyhow::Result<(Replica, Replica)> {
+        let leader = self.replica("a", timing).await?;
+        leader.leads().await?;
+        let standby = self.replica("b", timing).await?;
+        standby.ready().await?;
+        Ok((leader, standby))
+    }
+
     /// Starts a program of Causeway, under the account of a token or as an administrator.
     pub(crate) async fn program<'f>(
         &self,
@@ -124,6 +133,20 @@ impl Replica {
     /// Requests that change something, leases and events aside.
     pub(crate) async fn writes(&self) -> anyhow::Result<usize> {
         self.count("causeway_api_writes_total").await
+    }
+
+    /// Waits until it counted so many of them: a watcher sees an object before its writer has the answer and counts it.
+    /// More than that is an error at once.
+    pub(crate) async fn wrote(&self, writes: usize) -> anyhow::Result<()> {
+        let look = || async {
+            match self.writes().await {
+                Ok(seen) if seen >= writes => Ok(seen),
+                seen => Err(format!("{seen:?}")),
+            }
+        };
+        let seen = wait_for(&format!("{writes} writes"), DEADLINE, look).await?;
+        ensure!(seen == writes, "{seen} writes instead of {writes}");
+        Ok(())
     }
 
     async fn becomes(&self, what: &str, leader: usize) -> anyhow::Result<()> {
