@@ -11,7 +11,8 @@ use causeway_runtime::events::{EventMetrics, Publisher, Reporter};
 use causeway_runtime::watch::{Change, Snapshot, WatchMetrics};
 use causeway_runtime::writer::{WriteMetrics, Writer};
 use kube::{Api, Client};
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
 use tokio_util::sync::CancellationToken;
 
 use crate::half::Half;
@@ -23,6 +24,9 @@ use crate::stores::{Stores, Watches};
 
 /// Who tells people about discovery, as `kubectl describe` shows it.
 const PROGRAM: &str = "causeway-uplink-discovery";
+
+/// Upper bounds of the buckets of reactions, in seconds: a millisecond to a second.
+const REACTION_BOUNDS: [f64; 9] = [0.001, 0.002, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 1.0];
 
 /// Discovery of one node, set up and not yet running.
 pub struct Discovery<H> {
@@ -45,12 +49,22 @@ pub struct Metrics {
     pub write: WriteMetrics,
     /// Events.
     pub events: EventMetrics,
+    /// From a change of the kernel or of Open vSwitch to the decision that follows from it.
+    pub reactions: Histogram,
 }
 
 impl Metrics {
     /// Adds the numbers of discovery to a registry.
     pub fn register(registry: &mut Registry) -> Self {
+        let reactions = Histogram::new(REACTION_BOUNDS);
+        registry.register_with_unit(
+            "uplink_discovery_reaction",
+            "From a change of the kernel or of Open vSwitch to the decision that follows from it, before it is written",
+            Unit::Seconds,
+            reactions.clone(),
+        );
         Self {
+            reactions,
             engine: EngineMetrics::register(registry),
             watch: WatchMetrics::register(registry),
             write: WriteMetrics::register(registry),
@@ -101,6 +115,7 @@ impl<H: Half> Discovery<H> {
             written,
             ledger,
             recorder,
+            reactions: metrics.reactions,
         };
         let limits = Limits { resync, ..Limits::default() };
         Self { room, watches, queue, limits, engine_metrics: metrics.engine, publisher }

@@ -17,6 +17,7 @@ use causeway_runtime::watch::{Lookup, Snapshot};
 use causeway_runtime::writer::{Expected, WriteError, WriteMetrics, Writer};
 use jiff::Timestamp;
 use kube::Api;
+use prometheus_client::metrics::histogram::Histogram;
 use std::time::Duration;
 use tracing::{debug, info, warn};
 
@@ -42,6 +43,7 @@ pub struct StateRoom<H> {
     pub(crate) written: Written,
     pub(crate) ledger: Ledger,
     pub(crate) recorder: Recorder,
+    pub(crate) reactions: Histogram,
 }
 
 /// Why a pass did not end well.
@@ -129,7 +131,7 @@ impl<H: Half> Room for StateRoom<H> {
             Next::Discover { uplink, node, config } => {
                 let interface = &config.host_interface_name;
                 let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
-                self.looker.begin(key, interface);
+                let changed = self.looker.begin(key, interface);
                 let ask = Ask { node, interface, status: &current };
                 let (findings, wire, missed) = match self.half.discover(&ask) {
                     Ok(found) => {
@@ -148,6 +150,9 @@ impl<H: Half> Room for StateRoom<H> {
                 let role = self.half.role();
                 let half = publish::Half::new(role, Some(interface), &current, findings)
                     .with_link(wire::judge(role, &wire, &current.conditions));
+                if let Some(changed) = changed {
+                    self.reactions.observe(changed.elapsed().as_secs_f64());
+                }
                 self.publish(&name, uplink, state.as_deref(), &half).await?;
                 if let Some(state) = &state {
                     self.take_over(&name, node, state).await?;
