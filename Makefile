@@ -31,9 +31,10 @@ soak: ## random trouble for SECONDS (600), in rounds with a verdict each; SEED=N
 fuzz: ## property tests of all that parses foreign bytes, CASES (20000) for each
 	PROPTEST_CASES=$(or $(CASES),20000) cargo test -q -p ovsdb -p causeway-netlink -p causeway-api --lib
 
-bench: ## the measures, into target/bench/
+bench: ## the measures, into target/bench/; ONLY=react_,idle_ by the beginning of names; CHANGES=N (500) each
 	@$(SETUP)/setup.sh bench
-	@cargo run --release -q --bin causeway-bench
+	@cargo build --release -q --workspace --bins
+	@cargo run --release -q --bin causeway-bench -- --only '$(ONLY)' $(if $(CHANGES),--changes $(CHANGES))
 
 check: ## the inner loop: format, lints, unit tests, generated files
 	@$(SETUP)/setup.sh check

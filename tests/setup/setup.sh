@@ -17,7 +17,8 @@ done
 # expand NAME: parts behind an aggregate.
 expand() {
     case $1 in
-    demo | bench) say host-packages rootfs kube ;;
+    demo) say host-packages rootfs kube ;;
+    bench) say host-packages rootfs kube uml ;;
     test) say host-packages rootfs kube kube-node runc-nores images uml ;;
     check) ;; # cargo and a C compiler do
     *) say "$1" ;;

@@ -1,9 +1,30 @@
-//! Measures on real parts. Each writes one file into `target/bench/` and says whether its goal holds.
+//! Measures on real parts. Each writes one file into `target/bench/` and says whether its goals hold.
 //!
-//! [`measure`] is the form of a result, [`hand`] changes facts without a program in between, [`react`] measures how
-//! soon the API server has what changed on a machine, [`footprint`] what it costs when nothing happens.
+//! | Module | Measures | What |
+//! |---|---|---|
+//! | [`react`] | `react_*` | from a changed fact to the API server |
+//! | [`kernel`] | `react_kernel_*` | from a change that only a whole kernel has to an agent's decision |
+//! | [`uplink`] | `uplink_*`, `last_state_*` | from an Uplink or its last state to its condition, and what that costs |
+//! | [`burst`] | `burst_*` | a thousand states that change at once |
+//! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
+//! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
+//!
+//! [`measure`] is the form of a result, [`session`] one run. [`stage`] and [`crowd`] are what is measured on. [`hand`] and
+//! [`switch`] change facts without a program in between; [`probe`], [`process`], [`audit`] and [`journal`] count.
 
+pub mod audit;
+pub mod burst;
+pub mod crowd;
 pub mod footprint;
 pub mod hand;
+pub mod journal;
+pub mod kernel;
 pub mod measure;
+pub mod probe;
+pub mod process;
 pub mod react;
+pub mod rest;
+pub mod session;
+pub mod stage;
+pub mod switch;
+pub mod uplink;

@@ -1,91 +1,117 @@
-//! From a changed fact to the API server: how soon a watch of the API server delivers what changed on a machine.
+//! From a changed fact to the API server: how soon a watch of the API server delivers what changed on a machine, in a
+//! switch, in a Node or an Uplink, or in the other side's half of a state.
 //!
 //! In turn with each change, a plain client applies a state of its own and waits for the same kind of watch event: that
 //! is the least that any agent has to pay.
+//!
+//! [`host`] changes the host of a card, [`card`] the card, [`regular`] a regular node, [`objects`] what is in the API.
 
-use std::net::Ipv4Addr;
+mod card;
+mod host;
+mod objects;
+mod regular;
+
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use causeway_api::uplink_state::{UplinkState, UplinkStateStatus};
+use causeway_rig::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
-use ovsdb::{Datum, Mutation, Mutator, Operation, Transaction};
 use serde_json::json;
 
-use super::hand::Hand;
-use super::measure::{Conditions, Goal, Measure, Stat};
-use crate::blue::{BRIDGE, BlueWorld, CARD_BRIDGE, CARD_INTERFACE, STATE_A, STATE_B, UPLINK, UPLINK_YAML};
+use super::measure::{Goal, Taken};
+use super::session::Session;
+use super::stage::{DUAL_STACK, Part, Stage};
+use crate::blue::{BRIDGE, CARD_BRIDGE, CARD_INTERFACE};
 use crate::observer::{Observer, Seen};
-use crate::states::{uplink_says, verdict};
+use crate::states::{message, verdict};
 
-/// How many changes of each kind.
-const CHANGES: usize = 200;
-/// The goal of every reaction.
-const GOAL: Goal = Goal { stat: Stat::Median, below: 50.0 };
+/// Goal of the middle reaction, in ms.
+const MEDIAN: f64 = 50.0;
+/// Goal of the slowest reaction in a hundred, in ms.
+const P99: f64 = 150.0;
+/// What the incumbent does.
+const INCUMBENT: &str = "up to 30 s, and never once it has succeeded";
 /// Metric of the default routes.
 const METRIC: u32 = 50_000;
 /// The baseline's own state. No node is called so, and the cluster manager is not running when it is written.
 const OWN: &str = "bench.bench";
 
-ovsdb::table! {
-    /// A bridge, as far as the bench changes it.
-    struct Bridge in "Bridge" {
-        /// Name.
-        name: String,
-    }
-    index by_name = |bridge| Some(bridge.name.as_str());
-}
-
-/// Takes every measure of this kind.
+/// Takes every measure of this kind that is wanted.
 ///
 /// # Errors
 /// One could not be taken.
-pub async fn all(conditions: &Conditions) -> anyhow::Result<Vec<Measure>> {
-    let mut world = BlueWorld::start().await?;
-    // Two wires, so that naming one of them decides whether the bridge has an uplink.
+pub async fn run(session: &Session) -> anyhow::Result<()> {
+    let all = [host::MEASURES, card::MEASURES, regular::MEASURES, objects::MEASURES];
+    if !session.wants_any(all.into_iter().flatten().copied()) {
+        return Ok(());
+    }
+    let mut stage = set().await?;
+    let bench = Bench { client: stage.world.client(), session };
+    host::run(&bench, &stage.world).await?;
+    card::run(&bench, &stage.world).await?;
+    regular::run(&bench, &stage.world).await?;
+    objects::run(&bench, &mut stage).await
+}
+
+/// The scenario with both families, two wires on the card, of which one is named, and no cluster manager: it would delete
+/// the baseline's state, and rightly so.
+async fn set() -> anyhow::Result<Stage> {
+    let mut stage = Stage::set().await?;
+    let world = &stage.world;
+    both_families(&world.pair.host, CARD_INTERFACE, "fd00:31::10/64", "fd00:31::1").await?;
+    both_families(&world.node_b, BRIDGE, "fd00:28::2/64", "fd00:28::1").await?;
     world.pair.card.physical_port("p1").await?;
     world.card_ovs.vsctl(["add-port", CARD_BRIDGE, "p1"]).await?;
     world.card_ovs.vsctl(["set", "Bridge", CARD_BRIDGE, "external_ids:bridge-uplink=p0"]).await?;
-    world.start_causeway().await?;
-    world.rig.apply(UPLINK_YAML).await?;
-    uplink_says(&world.client(), UPLINK, "True/Ready").await?;
-    // It would delete the baseline's state, and rightly so.
-    world.agents.cluster_manager.take().context("the cluster manager was never started")?.kill().await?;
-
-    let bench = Bench { client: world.client(), conditions: conditions.clone() };
-    Ok(vec![
-        bench.host_mac("react_host_mac", &world).await?,
-        bench.gateway("react_host_route", &world.pair.host, CARD_INTERFACE, "172.31.0", STATE_A).await?,
-        bench.gateway("react_node_route", &world.node_b, BRIDGE, "172.28.0", STATE_B).await?,
-        bench.card_uplink("react_card_uplink", &world).await?,
-    ])
+    stage.open(&DUAL_STACK).await?;
+    stage.process(Part::ClusterManager)?.kill().await?;
+    Ok(stage)
 }
 
-struct Bench {
+/// An IPv6 address and default route that stay while the link is down, and that nobody has to check for duplicates.
+async fn both_families(node: &Node, interface: &str, address: &str, gateway: &str) -> anyhow::Result<()> {
+    let settings = format!("/proc/sys/net/ipv6/conf/{interface}");
+    let script = format!("echo 0 > {settings}/accept_dad; echo 1 > {settings}/keep_addr_on_down");
+    node.exec(["sh", "-euc", &script]).await?;
+    let links = format!(
+        "addr add {address} dev {interface}\nroute add default via {gateway} dev {interface} metric {METRIC}\n"
+    );
+    node.ip_batch(&links).await
+}
+
+/// What every kind of change needs.
+struct Bench<'s> {
     client: Client,
-    conditions: Conditions,
+    session: &'s Session,
 }
 
-impl Bench {
-    /// Alternates between two facts, each followed by the baseline's own write.
+impl Bench<'_> {
+    /// Alternates between two facts, each followed by the baseline's own write. The last round is an odd one: it leaves
+    /// what there was before the first.
     async fn alternate(
         &self,
         measure: &str,
         mut change: impl AsyncFnMut(bool) -> anyhow::Result<Instant>,
         mut shows: impl FnMut(&Seen<UplinkState>, bool) -> bool,
-    ) -> anyhow::Result<Measure> {
+    ) -> anyhow::Result<()> {
+        if !self.session.wants(measure) {
+            return Ok(());
+        }
+        let changes = self.session.changes().next_multiple_of(2).max(2);
         let mut observer = Observer::start(&self.client).await?;
-        let mut samples = Vec::with_capacity(CHANGES);
-        let mut baseline = Vec::with_capacity(CHANGES);
-        for round in 0..CHANGES {
+        let mut samples = Vec::with_capacity(changes);
+        let mut beside = Vec::with_capacity(changes);
+        for round in 0..changes {
             let odd = round % 2 == 1;
             let start = change(odd).await?;
             let seen = observer.until(measure, |seen| shows(seen, odd)).await?;
             samples.push(seen.at.saturating_duration_since(start));
-            baseline.push(self.plain_write(&mut observer, round).await?);
+            beside.push(self.plain_write(&mut observer, round).await?);
         }
-        Measure::of(measure, &samples, &baseline, GOAL, self.conditions.clone())
+        let taken = Taken::times(measure, &samples).beside(&beside).incumbent(INCUMBENT);
+        self.session.tell(taken.goal(Goal::median(MEDIAN)).goal(Goal::p99(P99)))
     }
 
     /// What a client pays that knows what to write: one apply, until the watch delivers it.
@@ -110,113 +136,27 @@ impl Bench {
         let seen = observer.until("the baseline's write", is_it).await?;
         Ok(seen.at.saturating_duration_since(start))
     }
-
-    async fn host_mac(&self, measure: &str, world: &BlueWorld) -> anyhow::Result<Measure> {
-        let hand = Hand::in_node(&world.pair.host)?;
-        let index = hand.index(CARD_INTERFACE).await?;
-        let own = [0x52, 0x54, 0x00, 0xd9, 0x20, 0x10];
-        let other = [0x02, 0, 0, 0, 0, 0x99];
-        let texts = ["02:00:00:00:00:99", "52:54:00:d9:20:10"];
-        self.alternate(
-            measure,
-            async |odd| hand.set_mac(index, if odd { own } else { other }).await,
-            |seen, odd| {
-                let [other, own] = texts;
-                let want = if odd { own } else { other };
-                seen.is(STATE_A) && seen.object.status_or_default().mac_address.as_deref() == Some(want)
-            },
-        )
-        .await
-    }
-
-    async fn gateway(
-        &self,
-        measure: &str,
-        node: &causeway_rig::Node,
-        interface: &str,
-        net: &str,
-        state: &str,
-    ) -> anyhow::Result<Measure> {
-        let hand = Hand::in_node(node)?;
-        let index = hand.index(interface).await?;
-        let gateways = [2, 1].map(|host| format!("{net}.{host}"));
-        let [other, own]: [Ipv4Addr; 2] = [gateways[0].parse()?, gateways[1].parse()?];
-        self.alternate(
-            measure,
-            async |odd| hand.replace_default(index, if odd { own } else { other }, METRIC).await,
-            |seen, odd| {
-                let want = if odd { own } else { other };
-                seen.is(state) && seen.object.status_or_default().default_gateways == [want.to_string()]
-            },
-        )
-        .await
-    }
-
-    async fn card_uplink(&self, measure: &str, world: &BlueWorld) -> anyhow::Result<Measure> {
-        let remote: ovsdb::Remotes = format!("unix:{}", world.card_ovs.socket().display()).parse()?;
-        let (store, driver) = ovsdb::Store::builder(remote, "Open_vSwitch").table::<Bridge>().build();
-        let stop = tokio_util::sync::CancellationToken::new();
-        let running = tokio::spawn(driver.run(stop.clone()));
-        let snapshot = store.synced(Duration::from_secs(10)).await?;
-        let (uuid, _) =
-            snapshot.find_one(Bridge::by_name(), CARD_BRIDGE).context("the card's bridge is gone")?;
-        let mutate = |mutator, value| {
-            let mutation = Mutation { column: "external_ids".to_owned(), mutator, value };
-            let mut transaction = Transaction::default();
-            transaction.push(Operation::Mutate {
-                table: "Bridge".to_owned(),
-                conditions: vec![ovsdb::Condition::row(uuid)],
-                mutations: vec![mutation],
-            });
-            transaction
-        };
-        let named = mutate(Mutator::Insert, Datum::map([("bridge-uplink", "p0")]));
-        let unnamed = mutate(Mutator::Delete, Datum::set(["bridge-uplink"]));
-        let measured = self
-            .alternate(
-                measure,
-                async |odd| {
-                    let start = Instant::now();
-                    store.transact(if odd { &named } else { &unnamed }).await?;
-                    Ok(start)
-                },
-                |seen, odd| {
-                    let want = if odd { "True/Resolved" } else { "False/BridgeUplinkNotFound" };
-                    seen.is(STATE_A) && verdict(seen.object.conditions(), "Resolved") == want
-                },
-            )
-            .await;
-        stop.cancel();
-        running.await.context("the bench's own connection to Open vSwitch")?;
-        measured
-    }
 }
 
-/// The conditions of a run: versions of the parts, taken from a rig, and the load of the machine before it.
-///
-/// # Errors
-/// A part does not answer.
-pub async fn conditions() -> anyhow::Result<Conditions> {
-    let load = load()?;
-    let rig = causeway_rig::Rig::start(causeway_rig::RigOptions::bare()).await?;
-    let server = rig.client().apiserver_version().await?.git_version;
-    let node = rig.node("versions").unregistered().start().await?;
-    let ovs = node.exec(["ovs-vsctl", "--version"]).await?;
-    let ovs = ovs.lines().next().unwrap_or_default();
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    Ok(Conditions {
-        versions: format!("kube-apiserver {server}, {ovs}"),
-        level: "cluster".to_owned(),
-        load,
-        profile: profile.to_owned(),
-    })
+/// Whether this is a version of a state whose condition has this verdict.
+fn says(seen: &Seen<UplinkState>, state: &str, type_: &str, want: &str) -> bool {
+    !seen.deleted && seen.is(state) && verdict(seen.object.conditions(), type_) == want
 }
 
-/// Load of the machine over the last minute.
-fn load() -> anyhow::Result<f64> {
-    let text = std::fs::read_to_string("/proc/loadavg").context("reading the load")?;
-    let first = text.split(' ').next().unwrap_or_default();
-    let load = first.parse().with_context(|| format!("the load {first:?}"))?;
-    ensure!(f64::is_finite(load), "the load {load}");
-    Ok(load)
+/// Whether this is a version of a state whose condition has this text in its message.
+fn tells(seen: &Seen<UplinkState>, state: &str, type_: &str, text: &str) -> bool {
+    !seen.deleted && seen.is(state) && message(seen.object.conditions(), type_).contains(text)
+}
+
+/// The one of two that belongs to a round.
+fn of<T: Copy>([even, odd]: [T; 2], is_odd: bool) -> T {
+    if is_odd { odd } else { even }
+}
+
+/// The wanted one of two texts is that of an odd round, the other that of an even one.
+fn gateways(net: &str) -> anyhow::Result<[std::net::IpAddr; 2]> {
+    let [other, own] = ["2", "1"].map(|host| format!("{net}{host}").parse());
+    let (other, own) = (other?, own?);
+    ensure!(other != own, "gateways that are the same");
+    Ok([other, own])
 }

@@ -7,16 +7,38 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use causeway_rig::{Level, Settings, require};
-use causeway_tests::bench::measure::Measure;
-use causeway_tests::bench::{footprint, react};
-use clap::Parser;
+use causeway_tests::bench::session::{Only, Session};
+use causeway_tests::bench::{burst, footprint, kernel, react, rest, uplink};
+use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
 
-/// Measures Causeway on real parts.
+/// Measures Causeway on real parts. Exits with 0 if everything could be measured and every goal holds.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Folder of the results.
     #[arg(long, default_value_os_t = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench"))]
     out: PathBuf,
+    /// Only measures whose name begins with one of these, comma separated.
+    #[arg(long, default_value = "")]
+    only: Only,
+    /// How often a fact is changed.
+    #[arg(long, default_value_t = 500)]
+    changes: usize,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+/// What the bench starts of itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// The client that `uplink_*` is compared with.
+    PlainClient,
+    /// The side of `react_kernel_*` that is inside the test kernel.
+    InKernel {
+        /// How often each thing changes.
+        #[arg(long)]
+        changes: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -34,23 +56,30 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let settings = Settings::from_env()?;
-    require(Level::Switch, &settings).context("the benches cannot run here")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("a runtime")?;
-    runtime.block_on(async {
-        let conditions = react::conditions().await?;
-        // Each kind is told as soon as it was measured: the next one takes minutes.
-        let reactions = tell(&react::all(&conditions).await?, &arguments.out)?;
-        let footprint = tell(&footprint::all(&conditions).await?, &arguments.out)?;
-        Ok(reactions && footprint)
-    })
+    let single = || Builder::new_current_thread().enable_all().build().context("a runtime");
+    match arguments.role {
+        Some(Role::PlainClient) => single()?.block_on(uplink::plain::run()).map(|()| true),
+        Some(Role::InKernel { changes }) => single()?.block_on(kernel::guest::run(changes)).map(|()| true),
+        None => {
+            require(Level::Switch, &Settings::from_env()?).context("the benches cannot run here")?;
+            Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .context("a runtime")?
+                .block_on(measure(arguments))
+        }
+    }
 }
 
-/// Prints and writes measures; whether every goal holds.
-fn tell(measures: &[Measure], out: &Path) -> anyhow::Result<bool> {
-    for measure in measures {
-        println!("{}", measure.line());
-        measure.write(out)?;
-    }
-    Ok(measures.iter().all(|measure| measure.holds))
+async fn measure(arguments: &Arguments) -> anyhow::Result<bool> {
+    let session = Session::begin(arguments.only.clone(), arguments.out.clone(), arguments.changes).await?;
+    session.note("sizes", footprint::binaries(&session));
+    session.note("reactions", react::run(&session).await);
+    session.note("reactions in the test kernel", kernel::run(&session).await);
+    session.note("Uplinks", uplink::run(&session).await);
+    session.note("burst", burst::run(&session).await);
+    session.note("large cluster", footprint::large_cluster(&session).await);
+    session.note("large machine", footprint::large_machine(&session).await);
+    session.note("rest", rest::run(&session).await);
+    session.finish()
 }

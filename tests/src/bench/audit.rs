@@ -1,0 +1,201 @@
+//! What programs ask of the API server, counted by the API server itself: its audit log.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use causeway_rig::RigOptions;
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// Everything but what an administrator asks, which is the bench itself. Source: kubernetes.io, Auditing.
+const POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  userGroups: [\"system:masters\"]
+- level: Metadata
+";
+
+/// The log of a rig's API server. Its folder goes with it.
+pub struct Audit {
+    folder: TempDir,
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(u64);
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asked.
+    pub user: String,
+    /// What for, as `list` or `patch`.
+    pub verb: String,
+    /// Kind in the plural, with its subresource: `uplinks/status`.
+    pub resource: String,
+    /// Name of the object; empty for a list.
+    pub name: String,
+    /// When it came.
+    pub received: Timestamp,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    stage: String,
+    verb: String,
+    user: User,
+    object_ref: Option<ObjectRef>,
+    request_received_timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    name: String,
+}
+
+impl Audit {
+    /// A log to be, and how to start a rig that keeps it.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn new(options: RigOptions) -> anyhow::Result<(Self, RigOptions)> {
+        let this = Self { folder: tempfile::tempdir().context("a folder for the audit log")? };
+        let policy = this.folder.path().join("policy.yaml");
+        std::fs::write(&policy, POLICY).context("writing the audit policy")?;
+        let mut options = options;
+        options.api_flags.extend([
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", this.path().display()),
+        ]);
+        Ok((this, options))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("audit.log")
+    }
+
+    /// The place where the log ends now.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn mark(&self) -> anyhow::Result<Mark> {
+        Ok(Mark(std::fs::metadata(self.path()).context("the audit log")?.len()))
+    }
+
+    /// Requests that were noted after `mark`. The API server notes a request before it answers, and a watch when it begins.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn since(&self, mark: Mark) -> anyhow::Result<Vec<Request>> {
+        let mut file = File::open(self.path()).context("opening the audit log")?;
+        file.seek(SeekFrom::Start(mark.0)).context("the audit log")?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).context("reading the audit log")?;
+        parse(&text)
+    }
+}
+
+/// A line that is still being written has no end, and is left for later.
+fn parse(text: &str) -> anyhow::Result<Vec<Request>> {
+    let mut requests = Vec::new();
+    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+        let event: Event = serde_json::from_str(line).with_context(|| format!("audit line {line}"))?;
+        let begins = event.stage == "ResponseStarted";
+        // A watch is noted at its beginning and at its end.
+        if (event.verb == "watch") != begins {
+            continue;
+        }
+        let ObjectRef { resource, subresource, name } = event.object_ref.unwrap_or_default();
+        let resource = if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") };
+        requests.push(Request {
+            user: event.user.username,
+            verb: event.verb,
+            resource,
+            name,
+            received: event.request_received_timestamp,
+        });
+    }
+    Ok(requests)
+}
+
+impl Request {
+    /// Whether it changes something. Leases and Events are not counted, as with the incumbent.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        let writes =
+            ["create", "update", "patch", "delete", "deletecollection"].contains(&self.verb.as_str());
+        writes && !["leases", "events"].contains(&self.resource.as_str())
+    }
+
+    /// Whether it is what a program at rest may ask for: a watch, or the leader's lease.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.verb == "watch" || self.resource == "leases"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(stage: &str, verb: &str, object: &str) -> String {
+        format!(
+            "{{\"kind\":\"Event\",\"stage\":\"{stage}\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"a\",\"groups\":[]}},\
+             \"objectRef\":{object},\"requestReceivedTimestamp\":\"2026-11-29T10:00:00.000001Z\"}}\n"
+        )
+    }
+
+    #[test]
+    fn each_request_counts_once_and_an_unfinished_line_not_yet() {
+        let uplink = r#"{"resource":"uplinks","name":"u","subresource":"status","apiGroup":"k8s.ovn.org"}"#;
+        let text = [
+            line("ResponseStarted", "watch", r#"{"resource":"nodes"}"#),
+            line("ResponseComplete", "watch", r#"{"resource":"nodes"}"#),
+            line("ResponseComplete", "patch", uplink),
+            line("ResponseComplete", "get", "null"),
+            line("ResponseComplete", "patch", uplink).trim_end().to_owned(),
+        ];
+        let found = parse(&text.concat()).unwrap();
+        let told: Vec<_> =
+            found.iter().map(|r| (r.verb.as_str(), r.resource.as_str(), r.name.as_str())).collect();
+        assert_eq!(told, [("watch", "nodes", ""), ("patch", "uplinks/status", "u"), ("get", "", "")]);
+        assert!(parse("nonsense\n").is_err());
+    }
+
+    #[test]
+    fn writes_and_what_a_program_at_rest_may_ask_are_told_apart() {
+        let rows = [
+            ("watch", "uplinks", false, true),
+            ("list", "uplinks", false, false),
+            ("patch", "uplinks/status", true, false),
+            ("patch", "leases", false, true),
+            ("create", "events", false, false),
+            ("delete", "uplinkstates", true, false),
+        ];
+        for (verb, resource, is_write, is_idle) in rows {
+            let request = Request {
+                user: "a".into(),
+                verb: verb.into(),
+                resource: resource.into(),
+                name: String::new(),
+                received: Timestamp::UNIX_EPOCH,
+            };
+            assert_eq!((request.is_write(), request.is_idle()), (is_write, is_idle), "{verb} {resource}");
+        }
+    }
+}
