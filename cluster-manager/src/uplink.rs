@@ -5,8 +5,8 @@
 //! as `clustermanager-uplink-controller`), deletions of UplinkStates, and the end of our finalizer. The key is the
 //! name of an Uplink, also of one that does not exist: its states have to go.
 //!
-//! * Only what a change concerns is looked at ([`affected`]), and each Uplink at most ten times a second: a thousand
-//!   states that change at once make a few writes.
+//! * Only what a change concerns is looked at ([`affected`]), and each Uplink is written at most ten times a second
+//!   ([`pace`]): a thousand states that change at once make a few writes.
 //! * A selector that cannot be used becomes `InvalidSpec` and takes no state away.
 //! * A state is deleted only if every kind has been listed, the newest snapshots say so, and the API server itself
 //!   confirms it ([`confirm`]); the request names the object's uid.
@@ -28,6 +28,7 @@ mod fixtures;
 mod metrics;
 mod observe;
 mod ownership;
+mod pace;
 mod plan;
 #[cfg(test)]
 mod replay;
@@ -64,8 +65,8 @@ use self::written::Written;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Uplink that events ask for: each look reads every selected node, and
-/// nodes of a large cluster change together.
-const MIN_INTERVAL: Duration = Duration::from_millis(100);
+/// nodes of a large cluster change together. How often it is written is another matter ([`pace`]).
+const MIN_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The room that the engine runs.
 #[derive(Clone, Debug)]
@@ -84,15 +85,20 @@ impl Room for Uplinks {
 
     async fn reconcile(&self, name: &UplinkName) -> Result<Requeue, UplinkError> {
         let world = observe::world(name, &self.stores)?;
-        let plan = plan::uplink(name, &world, Timestamp::now());
+        let mut plan = plan::uplink(name, &world, Timestamp::now());
         self.metrics.verdict(name, plan.verdict.as_ref());
         self.expected.set(name, plan.wanted.clone());
+        let wait = self.hand.paced(name, world.uplink.as_deref(), &mut plan);
         if plan.steps.is_empty() {
             debug!(uplink = %name, "Nothing to do");
         }
         confirm::deletions(name, &plan, &self.reader).await?;
         apply::run(name, &plan, &self.hand, &self.metrics).await?;
-        Ok(if world.uplink.is_some() { Requeue::Done } else { Requeue::Gone })
+        Ok(match wait {
+            Some(wait) => Requeue::After(wait),
+            None if world.uplink.is_some() => Requeue::Done,
+            None => Requeue::Gone,
+        })
     }
 }
 

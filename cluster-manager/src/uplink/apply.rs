@@ -1,5 +1,8 @@
 //! Carries out a plan, step by step, deletions side by side; the first error stops it. Decides nothing.
 
+use std::time::Duration;
+
+use causeway_api::condition;
 use causeway_api::manager::FieldManager;
 use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_api::uplink_state::UplinkState;
@@ -11,11 +14,13 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tracing::info;
 
 use super::error::UplinkError;
 use super::metrics::Metrics;
 use super::ownership::FinalizerOwner;
+use super::pace::Pace;
 use super::plan::{Deletion, Plan, Step};
 use super::side_by_side::side_by_side;
 use super::watched::{Uplink, UplinkName};
@@ -29,6 +34,7 @@ pub(super) struct Hand {
     states: Api<UplinkState>,
     recorder: Recorder,
     written: Written,
+    pace: Pace,
 }
 
 impl Hand {
@@ -46,6 +52,7 @@ impl Hand {
             states: Api::all(client),
             recorder,
             written: Written::default(),
+            pace: Pace::default(),
         }
     }
 
@@ -53,6 +60,30 @@ impl Hand {
     #[must_use]
     pub(super) fn remembering(self, written: Written) -> Self {
         Self { written, ..self }
+    }
+
+    /// Takes the status out of a plan whose turn has not come, and says how long that takes. `uplink` is the one that was
+    /// planned for.
+    pub(super) fn paced(
+        &self,
+        name: &UplinkName,
+        uplink: Option<&Uplink>,
+        plan: &mut Plan,
+    ) -> Option<Duration> {
+        let Some(uplink) = uplink else {
+            self.pace.forget(name);
+            return None;
+        };
+        let Some(wanted) = plan.status() else {
+            self.pace.rests(name);
+            return None;
+        };
+        let seen = condition::find(&uplink.conditions, &wanted.type_);
+        let wait = self.pace.wait(name, seen, wanted, Instant::now());
+        if wait.is_some() {
+            plan.hold_status();
+        }
+        wait
     }
 }
 
@@ -84,13 +115,14 @@ async fn carry_out(
     metrics: &Metrics,
 ) -> Result<(), UplinkError> {
     match step {
-        Step::WriteReady { uid, version, condition, news } => {
+        Step::WriteReady { uid, version, condition, is_first, news } => {
             let body = status_body(name, uid, version.as_deref(), condition);
             let written = hand
                 .writer
                 .apply_status(&hand.uplinks, name.as_str(), &body)
                 .await
                 .map_err(|source| UplinkError::Status { uplink: name.clone(), source })?;
+            hand.pace.wrote(name, *is_first, Instant::now());
             if let Some(uplink) = Uplink::of(&written) {
                 hand.written.remember(name, uplink);
             }

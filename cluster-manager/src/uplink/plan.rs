@@ -48,6 +48,8 @@ pub(super) enum Step {
         version: Option<String>,
         /// The condition.
         condition: Condition,
+        /// The Uplink has none yet.
+        is_first: bool,
         /// How to tell people; none where they know the reason already.
         news: Option<Severity>,
     },
@@ -111,6 +113,7 @@ pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
         uid: uplink.facts.uid.clone(),
         version: uplink.version.clone(),
         condition: wanted.against(&uplink.conditions, now),
+        is_first: condition::find(&uplink.conditions, wanted.type_).is_none(),
         news: news(&verdict, &uplink.conditions),
     });
     let release = uplink.finalizer.clone().filter(|owner| match owner {
@@ -173,6 +176,19 @@ pub(super) fn stale(uplink: Option<&Uplink>, node: &Lookup<'_, Node>) -> Option<
 }
 
 impl Plan {
+    /// The condition that this plan writes, if it does.
+    pub(super) fn status(&self) -> Option<&Condition> {
+        self.steps.iter().find_map(|step| match step {
+            Step::WriteReady { condition, .. } => Some(condition),
+            Step::DeleteState(_) | Step::ReleaseFinalizer { .. } => None,
+        })
+    }
+
+    /// Leaves the condition to a later pass, and with it the finalizer: it goes last.
+    pub(super) fn hold_status(&mut self) {
+        self.steps.retain(|step| matches!(step, Step::DeleteState(_)));
+    }
+
     /// The states that this plan deletes.
     pub(super) fn deletions(&self) -> impl Iterator<Item = &Deletion> {
         self.steps.iter().filter_map(|step| match step {
