@@ -102,9 +102,14 @@ async fn a_kubeconfig_that_cannot_be_read_ends_the_start_with_its_name() {
 }
 
 #[tokio::test]
-async fn uplinks_without_segmentation_are_refused_in_upstreams_words() {
-    let (status, said) = Program::start(&["--enable-multi-network", "--enable-uplink"]).end().await;
-    assert_eq!(status.code(), Some(2), "{said}");
-    let sentence = "the Uplink feature cannot be enabled without also enabling Network Segmentation";
-    assert!(said.contains(sentence), "{said}");
+async fn uplinks_without_what_they_need_are_refused_by_name() {
+    for (line, missing) in [
+        ("--enable-multi-network", "Network Segmentation"),
+        ("--enable-network-segmentation", "Multi Network: give --enable-multi-network"),
+    ] {
+        let (status, said) = Program::start(&[line, "--enable-uplink"]).end().await;
+        assert_eq!(status.code(), Some(2), "{said}");
+        let sentence = format!("the Uplink feature cannot be enabled without also enabling {missing}");
+        assert!(said.contains(&sentence), "{said}");
+    }
 }

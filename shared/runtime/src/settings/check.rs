@@ -220,14 +220,19 @@ fn check_features(features: Features, problems: &mut Vec<String>, warnings: &mut
         problems.push(
             "the Uplink feature cannot be enabled without also enabling Network Segmentation".to_owned(),
         );
-    } else if features.network_segmentation && !features.multi_network {
-        // Upstream accepts this silently, and nothing works (reference `field-cases.md` F031).
-        let what = if features.uplink {
-            "Uplinks and user-defined networks stay"
-        } else {
-            "User-defined networks stay"
-        };
-        warnings.push(format!("{what} off: they need --enable-multi-network too"));
+    }
+    if features.multi_network {
+        return;
+    }
+    // Differs from upstream: it takes both silently, and nothing works. Whoever asks for Uplinks gets none and would
+    // find no word about it in any object, so the start says it.
+    if features.uplink {
+        problems.push(
+            "the Uplink feature cannot be enabled without also enabling Multi Network: give --enable-multi-network"
+                .to_owned(),
+        );
+    } else if features.network_segmentation {
+        warnings.push("User-defined networks stay off: they need --enable-multi-network too".to_owned());
     }
 }
 

@@ -266,6 +266,10 @@ fn wrong_values_and_combinations_are_named() {
             "the Uplink feature cannot be enabled without also enabling Network Segmentation",
         ),
         (
+            "--init-node n --enable-uplink --enable-network-segmentation",
+            "the Uplink feature cannot be enabled without also enabling Multi Network: give --enable-multi-network",
+        ),
+        (
             "--init-node n --ovnkube-node-mode card",
             "unexpected ovnkube-node-mode: card. supported modes: [full dpu dpu-host]",
         ),
@@ -367,13 +371,10 @@ fn the_way_to_the_api_server_with_the_higher_rank_wins() {
 }
 
 #[test]
-fn uplinks_without_multi_network_start_off_with_a_warning() {
-    let settings = node("--enable-network-segmentation --enable-uplink");
-    assert!(!settings.features.uplinks());
-    assert_eq!(
-        settings.warnings,
-        ["Uplinks and user-defined networks stay off: they need --enable-multi-network too"]
-    );
+fn networks_without_multi_network_start_off_with_a_warning() {
+    let settings = node("--enable-network-segmentation");
+    assert!(!settings.features.user_defined_networks());
+    assert_eq!(settings.warnings, ["User-defined networks stay off: they need --enable-multi-network too"]);
 }
 
 #[test]
