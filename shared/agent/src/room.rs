@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use kube::Api;
 use prometheus_client::metrics::histogram::Histogram;
 use std::time::Duration;
+use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
 use crate::half::{Ask, Half, NotObserved, RelyOn};
@@ -30,6 +31,13 @@ use crate::witness;
 /// How long to leave alone a name that belongs to another pair. The object is not watched (it names another node), so
 /// nobody tells when it goes.
 const FOREIGN_PAUSE: Duration = Duration::from_mins(1);
+
+/// When to look again for a state that was made. Usually the watch has shown it long before; where it was deleted before
+/// the watch ever showed it, nobody tells.
+const CONFIRM: Duration = Duration::from_secs(10);
+
+/// How long a read of one object may take.
+const READ_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The room of one node's UplinkStates. The key is the Uplink's name.
 pub struct StateRoom<H> {
@@ -65,6 +73,15 @@ pub enum PassError {
     /// Something that has to be seen could not be. What was published stays.
     #[error("nothing is changed: {0}")]
     NotObserved(NotObserved),
+    /// Whether a state that was made is still there could not be read.
+    #[error("failed to read UplinkState {state}")]
+    Read {
+        /// Name of the state.
+        state: StateName,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
     /// Writing failed.
     #[error("failed to {verb} UplinkState {state}")]
     Write {
@@ -84,7 +101,7 @@ impl Retryable for PassError {
             // The next version of the object, or the store that becomes complete, is an event.
             Self::Unreadable { .. } | Self::NotObserved(_) => Retry::Never,
             Self::Foreign(_) => Retry::After(FOREIGN_PAUSE),
-            Self::Write { source, .. } => source.retry(),
+            Self::Read { source, .. } | Self::Write { source, .. } => source.retry(),
         }
     }
 }
@@ -98,7 +115,11 @@ impl<H: Half> Room for StateRoom<H> {
         let name = StateName::of(key, &self.node);
         let (uplinks, nodes, states) =
             (self.stores.uplinks.snapshot(), self.stores.node.snapshot(), self.stores.states.snapshot());
-        let state = self.written.newest(name.as_str(), readable("UplinkState", &states, name.as_str())?);
+        let watched = readable("UplinkState", &states, name.as_str())?;
+        if watched.is_none() && self.written.has(name.as_str()) {
+            self.confirm(&name).await?;
+        }
+        let state = self.written.newest(name.as_str(), watched);
         let world = World {
             role: self.half.role(),
             uplink_name: key,
@@ -157,17 +178,25 @@ impl<H: Half> Room for StateRoom<H> {
                 if let Some(state) = &state {
                     self.take_over(&name, node, state).await?;
                 }
-                missed.map_or(Ok(Requeue::Done), |missed| Err(PassError::NotObserved(missed)))
+                match missed {
+                    Some(missed) => Err(PassError::NotObserved(missed)),
+                    None => Ok(after_publishing(state.as_deref())),
+                }
             }
             Next::Refuse { uplink, failure } => {
                 self.looker.set(key, RelyOn { complete: true, ..RelyOn::default() });
                 let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
                 let half = publish::Half::new(self.half.role(), None, &current, Findings::failed(failure));
                 self.publish(&name, uplink, state.as_deref(), &half).await?;
-                Ok(Requeue::Done)
+                Ok(after_publishing(state.as_deref()))
             }
         }
     }
+}
+
+/// `before` is the state as it was before.
+fn after_publishing(before: Option<&UplinkState>) -> Requeue {
+    if before.is_none() { Requeue::After(CONFIRM) } else { Requeue::Done }
 }
 
 fn readable<'s, T>(
@@ -188,6 +217,21 @@ impl<H: Half> StateRoom<H> {
     /// Whether this side has said anything about the state, so that silence is not the better message.
     fn says_something(&self, current: &UplinkStateStatus) -> bool {
         condition::find(&current.conditions, self.half.role().discovery_condition().as_str()).is_some()
+    }
+
+    /// Asks the API server for a state that was written and that the watch does not show: it has not caught up yet, or it
+    /// has, and the state is gone. The answer to a write may come after the news that its object was deleted, and of an
+    /// object that came and went while the watch was away there is no news at all.
+    async fn confirm(&self, name: &StateName) -> Result<(), PassError> {
+        let read = timeout(READ_DEADLINE, self.api.get_opt(name.as_str())).await;
+        let found =
+            read.map_or(Err(WriteError::Deadline(READ_DEADLINE)), |read| read.map_err(WriteError::from));
+        match found {
+            Ok(Some(state)) => self.written.remember(name.as_str(), state),
+            Ok(None) => self.written.forget(name.as_str()),
+            Err(source) => return Err(PassError::Read { state: name.clone(), source }),
+        }
+        Ok(())
     }
 
     async fn publish(
@@ -320,6 +364,11 @@ pub(crate) struct Written(Arc<Mutex<HashMap<String, Arc<UplinkState>>>>);
 impl Written {
     fn remember(&self, name: &str, state: UplinkState) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), Arc::new(state));
+    }
+
+    /// Whether something was written that the watch has not caught up with.
+    fn has(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
     }
 
     /// The object is gone, or is not what was written.
