@@ -20,6 +20,7 @@ use causeway_net::host_data::HostData;
 use causeway_net::publish::{Failure, Findings};
 use causeway_net::role::Role;
 use causeway_net::wire::Wire;
+use tracing::warn;
 
 pub use self::observe::BridgeEyes;
 use self::ovs::OvsView;
@@ -84,6 +85,10 @@ impl Half for BridgeHalf {
                 (true, plan::full(view, ask.interface, Ok(host), local.as_ref()))
             }
         };
+        if let Some(cause) = &planned.instead_of_function {
+            let interface = ask.interface;
+            warn!(interface, cause, "Bridge found by the host's MAC address, not by the published function");
+        }
         if let Some(way) = &planned.way {
             self.eyes.follow(way, &mut wire);
             wire.vlans = view.ovs.vlan_of(&way.host_port).zip(view.ovs.vlan_of(&way.uplink));
@@ -136,7 +141,8 @@ mod tests {
         let way = || Way { host_port: "rep0-16".into(), bridge: "br-a".into(), uplink: "p0".into() };
         let found = |bridge: Option<&str>, way: Option<Way>| {
             let verdict = way.as_ref().map(|_| String::new()).ok_or_else(refusal);
-            Planned { findings: Findings { host: None, bridge: bridge.map(str::to_owned), verdict }, way }
+            let findings = Findings { host: None, bridge: bridge.map(str::to_owned), verdict };
+            Planned { findings, way, instead_of_function: None }
         };
         let complete = |planned: &Planned, certain| relied_on(&ask, planned, certain).complete;
         assert!(complete(&found(Some("br-a"), Some(way())), true));

@@ -7,7 +7,7 @@ use causeway_net::mac::MacAddress;
 use causeway_net::simulated;
 use causeway_net::wire::{LinkFacts, Part, Wire};
 use causeway_netlink::sysfs::{DeviceId, PortName, Sysfs, SysfsError};
-use causeway_netlink::{DevlinkPort, InterfaceName, Link, NetlinkStore, PortFlavour};
+use causeway_netlink::{DevlinkPort, InterfaceName, Link, LinkDetails, NetlinkStore, PortFlavour};
 use ovsdb::Snapshot;
 use tracing::debug;
 
@@ -59,8 +59,10 @@ impl BridgeEyes {
                 snapshot.links.iter().filter(|link| is_simulated(link)).map(|link| named(link)).collect();
             return Ok(Representors::Simulated { node: node.clone(), links });
         }
+        let plain = LinkDetails::default();
         let devices = snapshot.links.iter().filter_map(|link| {
-            self.device(link, snapshot.devlink_ports.of_netdev(link.index).map(AsRef::as_ref))
+            let port = snapshot.devlink_ports.of_netdev(link.index).map(AsRef::as_ref);
+            device(&self.sysfs, &link.name, link.details.as_deref().unwrap_or(&plain), port)
         });
         Ok(Representors::Switchdev(devices.collect()))
     }
@@ -86,76 +88,85 @@ impl BridgeEyes {
         }
     }
 
-    /// A port of a switch; none for an ordinary device.
-    fn device(&self, link: &Link, port: Option<&DevlinkPort>) -> Option<Netdev> {
-        if port.is_none() && link.phys_switch_id().is_none() {
-            return None;
-        }
-        let named = link.phys_port_name().and_then(PortName::parse);
-        let mut device = Netdev {
-            name: link.name.to_string(),
-            alias: link.alias().map(str::to_owned),
-            flavour: Flavour::Other,
-            controller: None,
-            pf: None,
-            vf: None,
-            sf: None,
-            device: None,
-            peer_mac: None,
-        };
-        match named {
-            Some(PortName::Physical(_)) => device.flavour = Flavour::Physical,
-            Some(PortName::Pf { controller, pf }) => {
-                (device.flavour, device.controller, device.pf) = (Flavour::Pf, controller, Some(pf));
-            }
-            Some(PortName::Vf { controller, pf, vf }) => {
-                (device.flavour, device.controller) = (Flavour::Vf, controller);
-                (device.pf, device.vf) = (Some(pf), Some(vf));
-            }
-            Some(PortName::Sf { controller, pf, sf }) => {
-                (device.flavour, device.controller) = (Flavour::Sf, controller);
-                (device.pf, device.sf) = (Some(pf), Some(sf));
-            }
-            None => {}
-        }
-        if let Some(port) = port {
-            device.flavour = flavour(port.flavour).unwrap_or(device.flavour);
-            // A function of another host has a controller above 0, whatever an old driver reports.
-            let controller = port.controller.filter(|controller| *controller > 0 || !port.external);
-            device.controller = controller.or(device.controller);
-            device.pf = port.pf.map(u32::from).or(device.pf);
-            device.vf = port.vf.map(u32::from).or(device.vf);
-            device.sf = port.sf.or(device.sf);
-            device.device = Some(port.id.device.to_string());
-            device.peer_mac = port.peer_mac().map(|mac| MacAddress::new(mac.octets()));
-        }
-        if device.device.is_none() {
-            device.device = told(self.sysfs.pci_device_of(&link.name)).map(|address| address.to_string());
-        }
-        if let (None, Flavour::Pf, Some(pf)) = (device.peer_mac, device.flavour, device.pf) {
-            device.peer_mac = told(self.legacy_pf_mac(&link.name, pf));
-        }
-        Some(device)
-    }
-
-    /// Address of a host's physical function from the card's own driver, for kernels whose devlink does not tell it.
-    /// Source: reference/uplinks-node.md 5.7, "peer MAC of a PF representor, legacy".
-    fn legacy_pf_mac(&self, representor: &InterfaceName, pf: u32) -> Result<Option<MacAddress>, SysfsError> {
-        for beside in self.sysfs.netdevs_beside(representor)? {
-            let name = self.sysfs.phys_port_name(&beside)?;
-            let is_its_port = name.as_deref().and_then(PortName::parse) == Some(PortName::Physical(pf));
-            if is_its_port && self.sysfs.is_switchdev(&beside)? {
-                let mac = self.sysfs.smart_nic_pf_mac(&beside)?;
-                return Ok(mac.map(|mac| MacAddress::new(mac.octets())));
-            }
-        }
-        Ok(None)
-    }
-
     /// The function of this machine behind an interface, if it is one that can have a representor here.
     pub(crate) fn local_function(&self, interface: &str) -> Option<LocalFunction> {
         local_function(&self.sysfs, interface)
     }
+}
+
+/// A port of a switch; none for an ordinary device.
+fn device(
+    sysfs: &Sysfs,
+    link: &InterfaceName,
+    details: &LinkDetails,
+    port: Option<&DevlinkPort>,
+) -> Option<Netdev> {
+    if port.is_none() && details.phys_switch_id.is_none() {
+        return None;
+    }
+    let named = details.phys_port_name.as_deref().and_then(PortName::parse);
+    let mut device = Netdev {
+        name: link.to_string(),
+        alias: details.alias.as_deref().map(str::to_owned),
+        flavour: Flavour::Other,
+        controller: None,
+        pf: None,
+        vf: None,
+        sf: None,
+        device: None,
+        peer_mac: None,
+    };
+    match named {
+        Some(PortName::Physical(_)) => device.flavour = Flavour::Physical,
+        Some(PortName::Pf { controller, pf }) => {
+            (device.flavour, device.controller, device.pf) = (Flavour::Pf, controller, Some(pf));
+        }
+        Some(PortName::Vf { controller, pf, vf }) => {
+            (device.flavour, device.controller) = (Flavour::Vf, controller);
+            (device.pf, device.vf) = (Some(pf), Some(vf));
+        }
+        Some(PortName::Sf { controller, pf, sf }) => {
+            (device.flavour, device.controller) = (Flavour::Sf, controller);
+            (device.pf, device.sf) = (Some(pf), Some(sf));
+        }
+        None => {}
+    }
+    if let Some(port) = port {
+        device.flavour = flavour(port.flavour).unwrap_or(device.flavour);
+        // A function of another host has a controller above 0, whatever an old driver reports.
+        let controller = port.controller.filter(|controller| *controller > 0 || !port.external);
+        device.controller = controller.or(device.controller);
+        device.pf = port.pf.map(u32::from).or(device.pf);
+        device.vf = port.vf.map(u32::from).or(device.vf);
+        device.sf = port.sf.or(device.sf);
+        device.device = Some(port.id.device.to_string());
+        device.peer_mac = port.peer_mac().map(|mac| MacAddress::new(mac.octets()));
+    }
+    if device.device.is_none() {
+        device.device = told(sysfs.pci_device_of(link)).map(|address| address.to_string());
+    }
+    if let (None, Flavour::Pf, Some(pf)) = (device.peer_mac, device.flavour, device.pf) {
+        device.peer_mac = told(legacy_pf_mac(sysfs, link, pf));
+    }
+    Some(device)
+}
+
+/// Address of a host's physical function from the card's own driver, for kernels whose devlink does not tell it.
+/// Source: reference/uplinks-node.md 5.7, "peer MAC of a PF representor, legacy".
+fn legacy_pf_mac(
+    sysfs: &Sysfs,
+    representor: &InterfaceName,
+    pf: u32,
+) -> Result<Option<MacAddress>, SysfsError> {
+    for beside in sysfs.netdevs_beside(representor)? {
+        let name = sysfs.phys_port_name(&beside)?;
+        let is_its_port = name.as_deref().and_then(PortName::parse) == Some(PortName::Physical(pf));
+        if is_its_port && sysfs.is_switchdev(&beside)? {
+            let mac = sysfs.smart_nic_pf_mac(&beside)?;
+            return Ok(mac.map(|mac| MacAddress::new(mac.octets())));
+        }
+    }
+    Ok(None)
 }
 
 fn local_function(sysfs: &Sysfs, interface: &str) -> Option<LocalFunction> {
@@ -206,7 +217,67 @@ fn flavour(port: PortFlavour) -> Option<Flavour> {
 mod tests {
     use std::os::unix::fs::symlink;
 
+    use causeway_netlink::{DevlinkPortId, PortFunction};
+
     use super::*;
+
+    fn link(port_name: &str) -> LinkDetails {
+        let (switch, name) = (Some([1, 2].into()), Some(port_name.into()));
+        LinkDetails { phys_switch_id: switch, phys_port_name: name, ..LinkDetails::default() }
+    }
+
+    fn port(flavour: PortFlavour, address: Option<[u8; 6]>) -> DevlinkPort {
+        let function = address.map(|octets| PortFunction { hardware_address: octets.as_slice().into() });
+        let id = DevlinkPortId { bus: "pci".into(), device: "0000:03:00.0".into(), index: 1 };
+        let (pf, vf) = (Some(0), (flavour == PortFlavour::PciVf).then_some(0));
+        let (controller, external) = (Some(1), true);
+        DevlinkPort {
+            id,
+            flavour,
+            controller,
+            pf,
+            vf,
+            sf: None,
+            external,
+            number: None,
+            netdev: None,
+            function,
+        }
+    }
+
+    #[test]
+    fn an_unset_address_is_none_and_leaves_a_physical_function_to_the_cards_own_file() {
+        const SET: [u8; 6] = [2, 0, 0, 0, 0, 1];
+        let root = tempfile::tempdir().unwrap();
+        let beside = root.path().join("class/net/rep/device/net/p0");
+        std::fs::create_dir_all(&beside).unwrap();
+        let own = root.path().join("class/net/p0");
+        std::fs::create_dir_all(own.join("smart_nic/pf")).unwrap();
+        std::fs::write(own.join("phys_port_name"), "p0\n").unwrap();
+        std::fs::write(own.join("phys_switch_id"), "0102\n").unwrap();
+        let sysfs = Sysfs::new(root.path());
+        let name: InterfaceName = "rep".parse().unwrap();
+        let peer = |details: &LinkDetails, port: Option<&DevlinkPort>, file: &str| {
+            std::fs::write(own.join("smart_nic/pf/config"), format!("MAC        : {file}\nMaxTxRate  : 0\n"))
+                .unwrap();
+            let found = device(&sysfs, &name, details, port).unwrap();
+            found.peer_mac.map_or_else(|| "none".to_owned(), |mac| mac.to_string())
+        };
+        let (file, zero) = ("02:00:00:00:00:99", "00:00:00:00:00:00");
+        let (pf, vf) = (PortFlavour::PciPf, PortFlavour::PciVf);
+        for (what, details, port, file, want) in [
+            ("devlink tells it", link("c1pf0"), Some(port(pf, Some(SET))), file, "02:00:00:00:00:01"),
+            ("devlink says zero", link("c1pf0"), Some(port(pf, Some([0; 6]))), file, file),
+            ("devlink tells no function", link("c1pf0"), Some(port(pf, None)), file, file),
+            ("no devlink", link("pf0"), None, file, file),
+            ("both say zero", link("c1pf0"), Some(port(pf, Some([0; 6]))), zero, "none"),
+            ("a virtual function, zero", link("c1pf0vf0"), Some(port(vf, Some([0; 6]))), file, "none"),
+            ("another physical function", link("pf1"), None, file, "none"),
+        ] {
+            assert_eq!(peer(&details, port.as_ref(), file), want, "{what}");
+        }
+        assert_eq!(device(&sysfs, &name, &LinkDetails::default(), None), None, "an ordinary device");
+    }
 
     #[test]
     fn virtual_functions_and_subfunctions_of_this_machine_are_told() {

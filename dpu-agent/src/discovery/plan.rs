@@ -31,6 +31,9 @@ pub struct Planned {
     pub findings: Findings,
     /// Ports of the way, if there is one from end to end.
     pub way: Option<Way>,
+    /// Why the function that the host published did not lead to the bridge that its address led to. For the log: the
+    /// condition's message is upstream's to the letter.
+    pub instead_of_function: Option<String>,
 }
 
 /// Names of the links of a way through a bridge.
@@ -46,7 +49,7 @@ pub struct Way {
 
 impl Planned {
     fn failed(failure: Failure) -> Self {
-        Self { findings: Findings::failed(failure), way: None }
+        Self { findings: Findings::failed(failure), way: None, instead_of_function: None }
     }
 }
 
@@ -70,6 +73,7 @@ pub fn full(
             return Planned {
                 findings: Findings { host: Some(host), ..Findings::failed(failure) },
                 way: None,
+                instead_of_function: None,
             };
         }
     };
@@ -92,16 +96,25 @@ pub fn full(
 pub fn dpu(view: View<'_>, host: Result<HostData, Failure>) -> Planned {
     let found = host.and_then(|host| {
         let default = default_bridge(view)?;
-        let (place, how) = bridge_of_host(view, &host)?;
-        Ok((default, place, how))
+        let (place, by) = bridge_of_host(view, &host)?;
+        Ok((default, place, by))
     });
-    let (default, place, how) = match found {
+    let (default, place, by) = match found {
         Ok(found) => found,
         Err(failure) => return Planned::failed(failure),
     };
     let uplink =
         bridge::validate(place.bridge, default, view.ovs, |port| view.representors.is_host_facing(port));
-    place.planned(None, uplink, format!("Uplink DPU bridge discovery succeeded via host {how}"))
+    let message = format!("Uplink DPU bridge discovery succeeded via host {}", by.how);
+    Planned { instead_of_function: by.instead_of_function, ..place.planned(None, uplink, message) }
+}
+
+/// By what a card found the host's representor.
+struct By {
+    /// The end of the message.
+    how: String,
+    /// Why it was not the published function.
+    instead_of_function: Option<String>,
 }
 
 /// Where the way from the host enters a bridge.
@@ -119,7 +132,8 @@ impl Place<'_> {
             bridge: bridge.clone(),
             uplink: (*uplink).to_owned(),
         });
-        Planned { findings: Findings { host, bridge: Some(bridge), verdict: uplink.map(|_| message) }, way }
+        let findings = Findings { host, bridge: Some(bridge), verdict: uplink.map(|_| message) };
+        Planned { findings, way, instead_of_function: None }
     }
 }
 
@@ -169,7 +183,7 @@ fn bridge_of_interface<'v>(
 
 /// By the published function, and on any failure of that by the published address. The text says how, and what else the
 /// address was found on.
-fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, String), Failure> {
+fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, By), Failure> {
     let by_function = host.function.map(|function| {
         let representor =
             view.representors.of_function(function, host.mac).map_err(FunctionError::Representor)?;
@@ -178,7 +192,9 @@ fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, Str
         Ok::<_, FunctionError>(Place { bridge, host_port: representor.to_owned() })
     });
     let failed = match by_function {
-        Some(Ok(place)) => return Ok((place, "function".to_owned())),
+        Some(Ok(place)) => {
+            return Ok((place, By { how: "function".to_owned(), instead_of_function: None }));
+        }
         Some(Err(error)) => Some(error.to_string()),
         None => None,
     };
@@ -193,7 +209,7 @@ fn bridge_of_host<'v>(view: View<'v>, host: &HostData) -> Result<(Place<'v>, Str
         } else {
             format!("MAC; the MAC is also on bridge {}, the first bridge by name is used", also.join(", "))
         };
-        return Ok((place, how));
+        return Ok((place, By { how, instead_of_function: failed }));
     }
     let mut causes: Vec<String> = failed.into_iter().collect();
     causes.extend(bridges.iter().filter(|bridge| bridge.dangling_ports > 0).map(|bridge| {

@@ -368,3 +368,90 @@ fn only_a_function_with_a_representor_on_a_bridge_leads_by_function() {
         assert!(!leads_by_function(view, &host(VF7_MAC, function)), "{function:?}");
     }
 }
+
+/// A card of two hosts with unprovisioned, missing and look-alike functions, all on one bridge.
+fn card_with_twins() -> (Snapshot, Representors) {
+    let named = |name: &'static str, controller, pf, vf, sf, mac| {
+        let flavour = match (vf, sf) {
+            (Some(_), _) => Flavour::Vf,
+            (None, Some(_)) => Flavour::Sf,
+            (None, None) => Flavour::Pf,
+        };
+        Netdev { controller: Some(controller), sf, ..device(name, flavour, pf, vf, mac) }
+    };
+    let devices = vec![
+        named("a", 1, 0, None, None, Some("02:00:00:00:00:01")),
+        named("b", 0, 0, Some(0), None, Some("02:00:00:00:20:01")),
+        named("c", 1, 0, Some(0), None, None),
+        named("d", 1, 0, Some(7), None, Some("02:00:00:00:07:01")),
+        named("e", 1, 1, Some(0), None, Some("02:00:00:00:10:01")),
+        named("f", 1, 0, None, Some(4), Some("02:00:00:00:30:01")),
+        named("g", 2, 0, Some(0), None, Some("02:00:00:00:40:01")),
+    ];
+    let ports = ["p0:system", "a", "b", "c", "d", "e", "f", "g"];
+    (snapshot(&[("br-up", &ports, None)], &[]), Representors::Switchdev(devices))
+}
+
+#[test]
+fn on_a_card_with_twins_no_neighbours_and_no_other_hosts_representor_is_taken() {
+    let (ovs, representors) = card_with_twins();
+    let default_gateway = Ok(default_bridge("breth0"));
+    let view = View {
+        ovs: OvsView::new(&ovs),
+        representors: &representors,
+        node: "node-a",
+        default_gateway: &default_gateway,
+    };
+    let asked = |function: Option<(u32, u32)>, mac: &str| {
+        let planned = dpu(view, Ok(host(mac, function.map(|(pf, vf)| (pf, Some(vf))))));
+        let port = planned.way.as_ref().map_or("nothing", |way| way.host_port.as_str());
+        match (&planned.findings.verdict, &planned.instead_of_function) {
+            (Ok(_), None) => port.to_owned(),
+            (Ok(_), Some(cause)) => format!("{port} although {cause}"),
+            (Err(failure), _) => failure.message.clone(),
+        }
+    };
+    for (what, function, mac, want) in [
+        ("real MAC known only on the host", Some((0, 0)), "02:00:00:00:99:99", "c"),
+        ("the second physical function", Some((1, 0)), "02:00:00:00:10:01", "e"),
+        ("a virtual function", Some((0, 7)), "02:00:00:00:07:01", "d"),
+        ("a virtual function by its MAC", None, "02:00:00:00:07:01", "d"),
+        ("a subfunction by its MAC", None, "02:00:00:00:30:01", "f"),
+        ("the physical function by its MAC", None, "02:00:00:00:00:01", "a"),
+        ("the MAC of another host's function with the same indices", Some((0, 0)), "02:00:00:00:40:01", "g"),
+        (
+            "indices of one function with the MAC of another",
+            Some((0, 7)),
+            "02:00:00:00:10:01",
+            "e although representor d for host function pf0vf7 peers with MAC 02:00:00:00:07:01, not the published host \
+             MAC 02:00:00:00:10:01",
+        ),
+        (
+            "a function that is not there",
+            Some((0, 5)),
+            "02:00:00:00:99:99",
+            "failed to find DPU bridge for host MAC 02:00:00:00:99:99: failed to find representor for host function \
+             pf0vf5: found pf0, pf0vf0, pf0vf0, pf0vf7, pf1vf0, pf0vf0",
+        ),
+        (
+            "a MAC that nobody has",
+            None,
+            "02:00:00:00:99:99",
+            "failed to find DPU bridge for host MAC 02:00:00:00:99:99",
+        ),
+    ] {
+        assert_eq!(asked(function, mac), want, "{what}");
+    }
+}
+
+#[test]
+fn ports_that_name_no_controller_are_the_hosts() {
+    let ovs = snapshot(&[("br-up", &["p0:system", "pf0vf0", "pf1vf0"], None)], &[]);
+    let old = vec![
+        device("pf0vf0", Flavour::Vf, 0, Some(0), None),
+        device("pf1vf0", Flavour::Vf, 1, Some(0), None),
+    ];
+    let host = host("02:00:00:00:99:99", Some((1, Some(0))));
+    let want = "br-up | Uplink DPU bridge discovery succeeded via host function";
+    check_dpu(&ovs, &Representors::Switchdev(old), "breth0", Ok(host), want);
+}
