@@ -340,6 +340,20 @@ async fn a_state_that_is_gone_already_is_as_good_as_deleted() {
 }
 
 #[tokio::test]
+async fn a_write_to_an_uplink_that_went_meanwhile_is_an_error_that_is_tried_again() {
+    let writes = [
+        (STATUS, blue(), BLUE_A, resolved().to_vec()),
+        (PATCH, terminating().finalizer(FinalizerOwner::Us), &[] as Nodes<'_>, Vec::new()),
+    ];
+    for (asked, uplink, nodes, states) in writes {
+        let pass = pass(Some(uplink), nodes, &states, &[(asked, 404, gone())]).await;
+        let error = pass.result.unwrap_err();
+        assert_eq!(error.retry(), Retry::Backoff, "{asked}: {error}");
+        assert!(!pass.asked.contains("DELETE") && pass.told.is_empty(), "{asked}: {}", pass.asked);
+    }
+}
+
+#[tokio::test]
 async fn an_uplink_that_cannot_be_read_is_left_alone_with_its_states() {
     let seen = Seen {
         uplink: None,

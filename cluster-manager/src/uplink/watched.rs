@@ -250,3 +250,57 @@ impl State {
         self.owner_uids.iter().find(|uid| *uid != uplink_uid).map(String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn resolved() -> Value {
+        json!({
+            "apiVersion": "k8s.ovn.org/v1alpha1", "kind": "UplinkState",
+            "metadata": {"name": "blue.node-a", "uid": "s1"},
+            "spec": {"uplinkName": "blue", "nodeName": "node-a"},
+            "status": {
+                "type": "OVSBridge", "hostInterfaceName": "breth0", "macAddress": "02:00:00:00:00:01",
+                "conditions": [condition("Resolved", "True", "Resolved")],
+            },
+        })
+    }
+
+    fn condition(type_: &str, status: &str, reason: &str) -> Value {
+        let time = "2026-01-01T00:00:00Z";
+        json!({"type": type_, "status": status, "reason": reason, "message": "", "lastTransitionTime": time})
+    }
+
+    fn state(object: Value) -> State {
+        State::of(serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn neither_gateways_nor_addresses_nor_times_are_part_of_a_verdict() {
+        let before = state(resolved());
+        let failing = condition("GatewayReady", "False", "UplinkVRFAttachmentFailed");
+        for (pointer, value) in [
+            ("/status/conditions/1", failing),
+            ("/status/macAddress", json!("02:00:00:00:00:02")),
+            ("/status/ipAddresses", json!(["192.0.2.1/24"])),
+            ("/status/conditions/0/lastTransitionTime", json!("2026-01-02T00:00:00Z")),
+            ("/status/conditions/0/message", json!("other words")),
+        ] {
+            let mut object = resolved();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            match object.pointer_mut(parent).unwrap() {
+                Value::Array(conditions) => conditions.push(value),
+                place => place[field] = value,
+            }
+            let after = state(object);
+            assert_eq!(after.resolved, Resolved::Yes, "{pointer}");
+            assert!(!before.differs_beyond_metrics(&after), "{pointer}");
+        }
+        let mut other = resolved();
+        other["status"]["conditions"][0]["status"] = json!("False");
+        assert!(before.differs_beyond_metrics(&state(other)));
+    }
+}
