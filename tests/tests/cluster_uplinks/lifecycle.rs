@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::agents::Agent;
-use crate::facts::shell;
+use crate::facts::{shell, uplink_of};
 use crate::history::History;
 use crate::world::World;
 
@@ -198,4 +198,41 @@ pub(crate) async fn terminating(world: &mut World) -> anyhow::Result<()> {
     uplinks(world).patch(blue::UPLINK, &parameters, &hold(&[])).await?;
     wait_object(uplinks(world), blue::UPLINK, "absence", DEADLINE, |uplink| uplink.is_none()).await?;
     world.rig.apply(blue::UPLINK_YAML).await.map(drop)
+}
+
+/// The Uplink names an interface that the host does not have: each side says so in its own condition, once, and the
+/// Uplink tells the host's reason.
+pub(crate) async fn missing_interface(world: &mut World) -> anyhow::Result<()> {
+    let (uplink, state) = ("missing", "missing.node-a");
+    let yaml = uplink_of(uplink, "node-a", "missing0");
+    world.rig.apply(&yaml).await?;
+    for (condition, verdict, text) in [
+        (
+            "HostDataReady",
+            "False/HostInterfaceNotFound",
+            "host interface missing0 was not found: Link not found",
+        ),
+        (
+            "Resolved",
+            "False/WaitingForDPUHost",
+            "waiting for DPU-host MAC address for interface missing0: address : invalid MAC address",
+        ),
+    ] {
+        says(world, state, condition, verdict, text).await?;
+    }
+    let ready = states::uplink_says(&world.client(), uplink, "False/UplinkStateNotResolved").await?;
+    let text = states::message(ready.conditions(), "Ready");
+    ensure!(text.ends_with("examples: node-a=HostInterfaceNotFound"), "{text}");
+    let before = world.state(state).await?;
+    ensure!(before.status_or_default().host_interface_name.as_deref() == Some("missing0"), "{before:?}");
+    let epoch =
+        before.conditions().iter().find(|condition| condition.last_transition_time.0.as_second() <= 0);
+    ensure!(epoch.is_none(), "a condition without a time: {epoch:?}");
+    for agent in [Agent::Host, Agent::Dpu, Agent::Host] {
+        agent.settle(world).await?;
+    }
+    let after = world.state(state).await?;
+    ensure!(after.resource_version() == before.resource_version(), "written again: {after:?}");
+    world.rig.delete(&yaml).await?;
+    world.state_is_gone(state).await
 }

@@ -8,12 +8,15 @@ mod agents;
 mod bad_input;
 mod changes;
 mod facts;
+mod families;
 mod history;
 mod lifecycle;
 mod main_job;
 mod many;
+mod names;
 mod outages;
 mod restarts;
+mod wire;
 mod world;
 
 use std::process::ExitCode;
@@ -41,6 +44,9 @@ fn steady(world: &SharedWorld) -> Vec<Planned> {
         planned(world, "each_writer_owns_its_half_and_no_more", main_job::ownership),
     ];
     for case in facts::card::CASES.iter().chain(facts::regular::CASES) {
+        tests.push(planned(world, case.name, async |world: &mut World| case.run(world).await));
+    }
+    for case in wire::CASES {
         tests.push(planned(world, case.name, async |world: &mut World| case.run(world).await));
     }
     tests.extend([
@@ -73,6 +79,13 @@ fn steady(world: &SharedWorld) -> Vec<Planned> {
             lifecycle::deletion_of_the_uplink,
         ),
         planned(world, "a_terminating_uplink_gets_no_state_again", lifecycle::terminating),
+        planned(
+            world,
+            "an_interface_that_a_host_lacks_is_written_of_once_by_each_side",
+            lifecycle::missing_interface,
+        ),
+        planned(world, "a_state_with_a_hashed_name_comes_back_each_time_it_is_deleted", names::hashed),
+        planned(world, "a_state_of_ours_under_another_name_is_left_alone", names::impostors),
         planned(world, "two_uplinks_share_an_interface", many::two),
         planned(world, "of_ten_uplinks_only_the_broken_ones_are_written", many::ten),
     ]);
@@ -115,6 +128,11 @@ fn shaken(world: &SharedWorld) -> Vec<Planned> {
         ),
         planned(world, "an_impostor_on_the_databases_socket_is_told", outages::ovsdb_answers_garbage),
         planned(world, "agents_end_in_order_within_two_seconds", outages::termination),
+        planned(
+            world,
+            "each_family_of_the_cluster_has_an_address_and_a_gateway_that_may_come_later",
+            families::dual_stack,
+        ),
         planned(world, "programs_that_cannot_start_say_why_once", bad_input::start),
         planned(world, "an_agent_of_an_unknown_node_waits_for_it", bad_input::unknown_node),
         planned(world, "a_state_of_another_uplink_under_our_name_is_left_alone", bad_input::foreign_uplink),
@@ -126,10 +144,14 @@ fn main() -> ExitCode {
     let (one, two) = (SharedWorld::default(), SharedWorld::default());
     let (mut steady, mut shaken) = (steady(&one).into_iter(), shaken(&two).into_iter());
     drop((one, two));
-    let mut suite =
-        Suite::new().test(Level::Unit, "every_reason_of_discovery_has_a_case_on_real_parts", || async {
-            facts::all_reasons_are_cases()
-        });
+    let mut suite = Suite::new().test(
+        Level::Unit,
+        "every_reason_of_discovery_and_of_the_wire_has_a_case_on_real_parts",
+        || async {
+            facts::all_reasons_are_cases()?;
+            wire::all_reasons_are_cases()
+        },
+    );
     // Taken in turns, so that two threads are busy with two worlds.
     loop {
         let next = [steady.next(), steady.next(), shaken.next()];

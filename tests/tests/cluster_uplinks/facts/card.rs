@@ -14,7 +14,8 @@ const ADDRESS_BACK: &str =
     "ip addr add 172.31.0.10/24 dev eth0-16; ip route add default via 172.31.0.1 dev eth0-16 metric 50000";
 
 const BRIDGE_BACK: &str = "ovs-vsctl --timeout=30 add-br br-tenant -- set Bridge br-tenant datapath_type=netdev \
-                           -- add-port br-tenant p0 -- add-port br-tenant rep0-16";
+                           -- add-port br-tenant p0 -- add-port br-tenant rep0-16\n\
+                           ip link set br-tenant up";
 
 const NOT_ON_A_BRIDGE: &str = "failed to find DPU bridge for host MAC 52:54:00:d9:20:10: representor rep0-16: OVS port \
                                or interface rep0-16 not found: object not found";
