@@ -30,6 +30,11 @@ pub struct Audit {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(u64);
 
+impl Mark {
+    /// The beginning.
+    pub const START: Self = Self(0);
+}
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {

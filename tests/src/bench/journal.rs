@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use causeway_rig::Node;
 
-/// Where the switch's database is inside a node.
-const DATABASE: &str = "/etc/openvswitch/conf.db";
+/// Where the database of the switch is inside a node: Debian keeps a link to it in `/etc/openvswitch`, which leads
+/// nowhere from outside.
+const DATABASE: &str = "/var/lib/openvswitch/conf.db";
 /// How each record begins.
 const RECORD: &str = "OVSDB JSON ";
 

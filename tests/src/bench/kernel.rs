@@ -14,6 +14,7 @@ use causeway_api::manager::FieldManager;
 use causeway_rig::{Level, Rig, RigOptions, Settings, UplinkAnnotations, require};
 
 use super::measure::{Goal, Taken};
+use super::react::INCUMBENT;
 use super::session::Session;
 use crate::manifests;
 use crate::states::state_says;
@@ -60,8 +61,7 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
         let path = out.join(kind.measure());
         let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let samples: Vec<f64> = serde_json::from_str(&text).context("samples")?;
-        let taken = Taken::values(kind.measure(), "ms", samples);
-        let taken = taken.incumbent("up to 30 s, and never once it has succeeded");
+        let taken = Taken::values(kind.measure(), "ms", samples).incumbent(INCUMBENT);
         session.tell(taken.goal(Goal::median(DECIDED)).goal(Goal::p99(DECIDED)))?;
     }
     Ok(())

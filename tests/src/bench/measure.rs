@@ -251,8 +251,8 @@ impl Measure {
 }
 
 /// The heading of the lines of [`Measure`].
-pub const HEADING: &str = "  goals    measure                            n   median      p99      max unit      \
-                           must not exceed           beside  ratio  incumbent";
+pub const HEADING: &str = "  goals    measure                                 n   median      p99      max unit      \
+                           must not exceed         beside  ratio  incumbent";
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,7 +262,7 @@ impl fmt::Display for Measure {
         };
         write!(
             f,
-            "  {:7}  {:32} {:>4} {:8.1} {:8.1} {:8.1} {:8}  {:24} {:>7} {:>6}  {}",
+            "  {:7}  {:37} {:>4} {:8.1} {:8.1} {:8.1} {:8}  {:22} {:>7} {:>6}  {}",
             if self.holds { "hold" } else { "MISSED" },
             self.measure,
             self.n,

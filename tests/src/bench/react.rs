@@ -31,8 +31,8 @@ use crate::states::{message, verdict};
 const MEDIAN: f64 = 50.0;
 /// Goal of the slowest reaction in a hundred, in ms.
 const P99: f64 = 150.0;
-/// What the incumbent does.
-const INCUMBENT: &str = "up to 30 s, and never once it has succeeded";
+/// What the incumbent does: it looks every so often until it has succeeded, and then never again.
+pub(super) const INCUMBENT: &str = "up to 30 s, then never";
 /// Metric of the default routes.
 const METRIC: u32 = 50_000;
 /// The baseline's own state. No node is called so, and the cluster manager is not running when it is written.
