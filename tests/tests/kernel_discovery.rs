@@ -40,6 +40,7 @@ async fn story(rig: Arc<Rig>) -> anyhow::Result<()> {
         ("vrf", "host", "up0"),
         ("bonded", "regular", "br-bond"),
         ("tagged", "regular", "br-vlan"),
+        ("bonded-tagged", "regular", "br-bond-vlan"),
         ("vlan-host", "host", "up0.100"),
     ];
     for (name, node, interface) in uplinks {
@@ -88,7 +89,11 @@ async fn chapters(rig: &Rig, out: &Path) -> anyhow::Result<()> {
     );
 
     // Bonds and VLANs of the kernel are ordinary links to Open vSwitch.
-    for (name, interface) in [("bonded.regular", "br-bond"), ("tagged.regular", "br-vlan")] {
+    for (name, interface) in [
+        ("bonded.regular", "br-bond"),
+        ("tagged.regular", "br-vlan"),
+        ("bonded-tagged.regular", "br-bond-vlan"),
+    ] {
         let found = resolved(rig, name).await?;
         ensure!(bridge(&found) == Some(interface), "{found:?}");
     }
