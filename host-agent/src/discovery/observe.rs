@@ -153,6 +153,20 @@ mod tests {
         found.map(|function| function.to_string())
     }
 
+    #[tokio::test]
+    async fn interfaces_that_were_not_read_are_not_taken_for_absent() {
+        // Its task does not run: nothing is ever read.
+        let (netlink, _task) = NetlinkStore::open().unwrap();
+        let families = Families { ipv4: true, ipv6: false, masquerade: Vec::new() };
+        let eyes = HostEyes::new(netlink, Sysfs::new("/nowhere"), families, false);
+        for interface in ["lo", "absent0"] {
+            let missed = eyes.view(interface).unwrap_err();
+            assert_eq!(missed.reason, DiscoveryReason::GatewayInfoUnavailable);
+            let why = "the kernel's interfaces are still being read";
+            assert_eq!(missed.message, format!("failed to read host interface {interface}: {why}"));
+        }
+    }
+
     #[test]
     fn functions_of_the_hosts_fixtures_are_told() {
         let root = tree(&[
