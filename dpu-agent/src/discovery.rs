@@ -94,7 +94,7 @@ impl Half for BridgeHalf {
             wire.vlans = view.ovs.vlan_of(&way.host_port).zip(view.ovs.vlan_of(&way.uplink));
         }
         let relied_on = relied_on(ask, &planned, certain);
-        Ok(Found { findings: planned.findings, wire, relied_on })
+        Ok(Found { findings: Findings { wire, ..planned.findings }, relied_on })
     }
 }
 
@@ -108,7 +108,7 @@ fn published(ask: &Ask<'_>) -> Result<HostData, Failure> {
 fn without_host(ask: &Ask<'_>, failure: Failure, wire: Wire) -> Found {
     let interface = Some(ask.interface.to_owned());
     let relied_on = RelyOn { interface, complete: true, ..RelyOn::default() };
-    Found { findings: Findings::failed(failure), wire, relied_on }
+    Found { findings: Findings { wire, ..Findings::failed(failure) }, relied_on }
 }
 
 /// What the answer rests on. `certain` says that no other bridge can be a better one.
@@ -141,7 +141,8 @@ mod tests {
         let way = || Way { host_port: "rep0-16".into(), bridge: "br-a".into(), uplink: "p0".into() };
         let found = |bridge: Option<&str>, way: Option<Way>| {
             let verdict = way.as_ref().map(|_| String::new()).ok_or_else(refusal);
-            let findings = Findings { host: None, bridge: bridge.map(str::to_owned), verdict };
+            let bridge = bridge.map(str::to_owned);
+            let findings = Findings { host: None, bridge, verdict, wire: Wire::default() };
             Planned { findings, way, instead_of_function: None }
         };
         let complete = |planned: &Planned, certain| relied_on(&ask, planned, certain).complete;

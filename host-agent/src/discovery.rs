@@ -42,14 +42,14 @@ impl Half for DpuHostHalf {
 
     fn discover(&self, ask: &Ask<'_>) -> Result<Found, NotObserved> {
         let view = self.0.view(ask.interface)?;
+        let wire = view.as_ref().map(|view| plan::wire(ask.interface, view)).unwrap_or_default();
         let findings = match plan::host_data(ask.interface, view.as_ref(), self.0.families()) {
-            Ok(host) => Findings { host: Some(host), bridge: None, verdict: Ok(DISCOVERED.to_owned()) },
-            Err(failure) => Findings::failed(failure),
+            Ok(host) => Findings { host: Some(host), bridge: None, verdict: Ok(DISCOVERED.to_owned()), wire },
+            Err(failure) => Findings { wire, ..Findings::failed(failure) },
         };
-        let wire = view.map(|view| plan::wire(ask.interface, &view)).unwrap_or_default();
         // The interface's name is all that the answer rests on, found or not.
         let relied_on =
             RelyOn { interface: Some(ask.interface.to_owned()), complete: true, ..RelyOn::default() };
-        Ok(Found { findings, wire, relied_on })
+        Ok(Found { findings, relied_on })
     }
 }

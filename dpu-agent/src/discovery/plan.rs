@@ -6,6 +6,7 @@ use causeway_api::annotation::{DefaultGateway, GatewayAnnotationError};
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::host_data::HostData;
 use causeway_net::publish::{Failure, Findings};
+use causeway_net::wire::Wire;
 
 use super::bridge;
 use super::ovs::{BridgeView, OvsView};
@@ -24,7 +25,7 @@ pub struct View<'v> {
     pub default_gateway: &'v Result<DefaultGateway, GatewayAnnotationError>,
 }
 
-/// What was planned: the findings, and the way through the bridge for whoever looks at the wire.
+/// What was planned: the findings but for the wire, and the way through the bridge for whoever looks at that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planned {
     /// What to publish.
@@ -132,7 +133,8 @@ impl Place<'_> {
             bridge: bridge.clone(),
             uplink: (*uplink).to_owned(),
         });
-        let findings = Findings { host, bridge: Some(bridge), verdict: uplink.map(|_| message) };
+        let verdict = uplink.map(|_| message);
+        let findings = Findings { host, bridge: Some(bridge), verdict, wire: Wire::default() };
         Planned { findings, way, instead_of_function: None }
     }
 }

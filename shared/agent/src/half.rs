@@ -37,8 +37,6 @@ pub struct Ask<'a> {
 pub struct Found {
     /// What to publish.
     pub findings: Findings,
-    /// The wire behind it, as far as this side sees it.
-    pub wire: Wire,
     /// What the findings rest on.
     pub relied_on: RelyOn,
 }

@@ -10,7 +10,6 @@ use causeway_net::lifecycle::{self, ForeignState, Next, World};
 use causeway_net::publish::{self, Failure, Findings, Target};
 use causeway_net::state_name::StateName;
 use causeway_net::takeover;
-use causeway_net::wire::{self, Wire};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::Recorder;
 use causeway_runtime::watch::{Lookup, Snapshot};
@@ -154,23 +153,21 @@ impl<H: Half> Room for StateRoom<H> {
                 let current = state.as_ref().map(|state| state.status_or_default()).unwrap_or_default();
                 let changed = self.looker.begin(key, interface);
                 let ask = Ask { node, interface, status: &current };
-                let (findings, wire, missed) = match self.half.discover(&ask) {
+                let (findings, missed) = match self.half.discover(&ask) {
                     Ok(found) => {
                         self.ledger.answered(key, interface, &found, Timestamp::now());
                         self.looker.set(key, found.relied_on);
-                        (found.findings, found.wire, None)
+                        (found.findings, None)
                     }
                     Err(missed) if self.says_something(&current) => {
                         return Err(PassError::NotObserved(missed));
                     }
                     Err(missed) => {
                         let failure = Failure::new(missed.reason, missed.message.clone());
-                        (Findings::failed(failure), Wire::default(), Some(missed))
+                        (Findings::failed(failure), Some(missed))
                     }
                 };
-                let role = self.half.role();
-                let half = publish::Half::new(role, Some(interface), &current, findings)
-                    .with_link(wire::judge(role, &wire, &current.conditions));
+                let half = publish::Half::new(self.half.role(), Some(interface), &current, findings);
                 if let Some(changed) = changed {
                     self.reactions.observe(changed.elapsed().as_secs_f64());
                 }

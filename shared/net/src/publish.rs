@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::host_data::HostData;
 use crate::role::Role;
 use crate::state_name::StateName;
-use crate::wire;
+use crate::wire::{self, Wire};
 
 /// Why discovery did not succeed: a reason for programs and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,13 +45,15 @@ pub struct Findings {
     pub bridge: Option<String>,
     /// Message of the true condition, or why it is not true.
     pub verdict: Result<String, Failure>,
+    /// The wire behind it, as far as this side sees it.
+    pub wire: Wire,
 }
 
 impl Findings {
     /// Nothing found.
     #[must_use]
     pub fn failed(failure: Failure) -> Self {
-        Self { host: None, bridge: None, verdict: Err(failure) }
+        Self { host: None, bridge: None, verdict: Err(failure), wire: Wire::default() }
     }
 }
 
@@ -72,6 +74,7 @@ impl Half {
     /// node whose entry cannot be told.
     #[must_use]
     pub fn new(role: Role, interface: Option<&str>, current: &UplinkStateStatus, findings: Findings) -> Self {
+        let link = wire::judge(role, &findings.wire, &current.conditions);
         let mut status =
             UplinkStateStatus { type_: Some(UplinkType::OvsBridge), ..UplinkStateStatus::default() };
         if role.writes_host_data() {
@@ -102,13 +105,7 @@ impl Half {
             message,
             observed_generation: None,
         };
-        Self { role, status, condition, link: None }
-    }
-
-    /// The same half, which also says something about the wire.
-    #[must_use]
-    pub fn with_link(self, link: Option<Wanted>) -> Self {
-        Self { link, ..self }
+        Self { role, status, condition, link }
     }
 
     /// The condition of this half.

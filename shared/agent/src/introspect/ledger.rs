@@ -132,7 +132,6 @@ impl<H: Half> Room for Noted<H> {
 mod tests {
     use causeway_api::uplink_state::DiscoveryReason;
     use causeway_net::publish::Failure;
-    use causeway_net::wire::Wire;
 
     use super::*;
     use crate::half::NotObserved;
@@ -147,7 +146,7 @@ mod tests {
 
     fn found(reason: DiscoveryReason) -> Found {
         let findings = Findings::failed(Failure::new(reason, "a message"));
-        Found { findings, wire: Wire::default(), relied_on: RelyOn::default() }
+        Found { findings, relied_on: RelyOn::default() }
     }
 
     #[test]

@@ -28,8 +28,7 @@ impl Half for Blind {
 
     fn discover(&self, _ask: &Ask<'_>) -> Result<Found, NotObserved> {
         let failure = Failure::new(DiscoveryReason::HostInterfaceNotFound, "not there");
-        let (wire, relied_on) = (Wire::default(), RelyOn::default());
-        Ok(Found { findings: Findings::failed(failure), wire, relied_on })
+        Ok(Found { findings: Findings::failed(failure), relied_on: RelyOn::default() })
     }
 }
 

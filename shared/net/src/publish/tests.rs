@@ -1,5 +1,6 @@
 use super::*;
 use crate::host_data::PciFunction;
+use crate::wire::{LinkFacts, Part};
 
 fn host() -> HostData {
     HostData {
@@ -11,8 +12,13 @@ fn host() -> HostData {
 }
 
 fn found(role: Role) -> Half {
+    found_on(role, Wire::default())
+}
+
+fn found_on(role: Role, wire: Wire) -> Half {
     let bridge = role.writes_bridge().then(|| "br-blue".to_owned());
-    let findings = Findings { host: role.writes_host_data().then(host), bridge, verdict: Ok("fine".into()) };
+    let host = role.writes_host_data().then(host);
+    let findings = Findings { host, bridge, verdict: Ok("fine".into()), wire };
     Half::new(role, Some("breth0"), &UplinkStateStatus::default(), findings)
 }
 
@@ -147,15 +153,9 @@ fn an_apply_to_a_state_that_was_read_names_its_uid_and_one_that_creates_does_not
 
 #[test]
 fn what_is_said_about_the_wire_is_part_of_the_half_and_is_withdrawn_with_it() {
-    let wanted = Wanted {
-        type_: "LinkConsistent",
-        status: ConditionStatus::True,
-        reason: "LinkConsistent",
-        message: "bridge br: mtu=1500".into(),
-        observed_generation: None,
-    };
+    let link = LinkFacts { part: Part::Bridge, name: "br".into(), mtu: 1500, up: true, carrier: None };
     let silent = found(Role::Dpu);
-    let half = found(Role::Dpu).with_link(Some(wanted));
+    let half = found_on(Role::Dpu, Wire { links: vec![link], ..Wire::default() });
     let before = merged(&UplinkStateStatus::default(), &silent, 1);
     assert!(silent.is_met_by(&before) && !half.is_met_by(&before));
     let after = merged(&before, &half, 2);
