@@ -101,6 +101,9 @@ async fn told_to_stop() -> anyhow::Result<()> {
         let exit = leader.process.wait_exit(Duration::from_secs(2)).await?;
         ensure!(exit.code() == Some(0), "the leader ended with {exit}");
         standby.leads().await?;
+        let (former, present) = if round == 0 { ("a", "b") } else { ("b", "a") };
+        is_told_of_the_lease(&world, &format!("{former} stopped leading")).await?;
+        is_told_of_the_lease(&world, &format!("{present} became leader")).await?;
         let acquired = world.lease().await?.acquire_time.map(|time| time.0.as_microsecond());
         let took = acquired.unwrap_or(i64::MAX).saturating_sub(stopped);
         println!("the other leads {took} µs after the leader was told to stop");
@@ -111,6 +114,17 @@ async fn told_to_stop() -> anyhow::Result<()> {
         leader.ready().await?;
     }
     Ok(())
+}
+
+/// `kubectl describe` shows this sentence in an Event of the lease.
+async fn is_told_of_the_lease(world: &World, sentence: &str) -> anyhow::Result<()> {
+    let lease = ["describe", "lease", "-n", "ovn-kubernetes", "ovn-kubernetes-master"];
+    let look = || async move {
+        let text = world.rig.kubectl(lease).await.map_err(|error| format!("{error:#}"))?;
+        let told = text.split_once("Events:").is_some_and(|(_, events)| events.contains(sentence));
+        if told { Ok(()) } else { Err(text) }
+    };
+    world.rig.wait_for(&format!("the lease to tell {sentence:?}"), DEADLINE, look).await
 }
 
 fn jiff_now() -> i64 {
@@ -163,6 +177,7 @@ async fn cut_off() -> anyhow::Result<()> {
     a.says("Lease not renewed in time; nothing is written any more").await?;
     ensure!(a.count("causeway_leader").await? == 0, "it leads without a lease");
     world.rig.resume_api()?;
+    is_told_of_the_lease(&world, "a stopped leading: its lease was not renewed in time").await?;
     a.leads().await?;
     world.rig.apply(&uplink("later", "")).await?;
     states::uplink_says(&world.client(), "later", "False/NoMatchingNodes").await?;

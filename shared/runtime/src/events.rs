@@ -23,7 +23,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -36,6 +36,9 @@ const QUEUE: usize = 256;
 
 /// How long writing one Event may take.
 const DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a publisher goes on after it was told to stop, for the last words of everybody else who stops.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Longest note in bytes. Source: the validation of `events.k8s.io/v1` Event.
 const MAX_NOTE: usize = 1024;
@@ -150,22 +153,32 @@ impl Publisher {
         (recorder, Self { queue, client, writer, reporter, metrics, ledger: Ledger::default() })
     }
 
-    /// Writes until `stop` is cancelled, or every recorder is gone; what waits then is not told.
+    /// Writes until every recorder is gone. Told to stop, it takes that for as long as a farewell may last; what waits
+    /// then is not told.
     pub async fn run(mut self, stop: CancellationToken) {
+        let farewell = async {
+            stop.cancelled().await;
+            sleep(FAREWELL).await;
+        };
+        tokio::select! {
+            () = self.publish() => {}
+            () = farewell => {}
+        }
+        stop.cancelled().await;
+    }
+
+    async fn publish(&mut self) {
         loop {
             let due = self.ledger.next_due();
             let todo = tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
                 happening = self.queue.recv() => match happening {
                     Some(happening) => self.ledger.take_in(happening, Instant::now(), Timestamp::now()),
-                    None => return stop.cancelled().await,
+                    None => return,
                 },
                 () = at(due) => self.ledger.due(Instant::now()),
             };
-            if stop.run_until_cancelled(self.write(todo)).await.is_none() {
-                return;
-            }
+            self.write(todo).await;
         }
     }
 

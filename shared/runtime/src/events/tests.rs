@@ -171,6 +171,19 @@ async fn an_event_of_an_object_without_namespace_is_made_in_the_default_one() {
 }
 
 #[tokio::test]
+async fn last_words_are_written_after_the_stop_and_end_with_the_last_who_could_speak() {
+    let mut api = FakeApi::start().await;
+    let running = run(api.client());
+    running.stop.cancel();
+    running.recorder.record(happening("a", "n"));
+    assert_eq!(api.next_request().await.method, "POST");
+    api.reply(Reply::Json(201, serde_json::json!({ "metadata": { "name": "x" }, "eventTime": null }))).await;
+    running.has_counted("causeway_events_total{outcome=\"written\"} 1").await;
+    drop(running.recorder);
+    running.task.await.expect("it ends");
+}
+
+#[tokio::test]
 async fn what_the_api_server_refuses_is_counted_and_tried_anew_with_the_next_happening() {
     let mut api = FakeApi::start().await;
     let running = run(api.client());

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -87,6 +88,8 @@ struct Held {
     /// When to renew it next.
     next: Instant,
     failures: u32,
+    /// The object, for people.
+    object: ObjectReference,
 }
 
 /// How a term ends.
@@ -213,8 +216,7 @@ impl Booth {
             // Also without an answer: it may have happened. One that is forgotten costs a wait, no more.
             mine.push(now);
             mine.drain(..mine.len().saturating_sub(ATTEMPTS));
-            let mut held =
-                Held { version: String::new(), renewals: mine.clone(), sent, next: sent, failures: 0 };
+            let mut held = Held { renewals: mine.clone(), ..Held::unseen(sent) };
             match result {
                 None => {
                     self.release(&mut held).await;
@@ -222,7 +224,7 @@ impl Booth {
                 }
                 Some(Ok(lease)) => {
                     held.renewed(&lease, now, sent, timing);
-                    self.announce(&lease);
+                    self.announce(&held, "became leader");
                     return Some(held);
                 }
                 Some(Err(error)) => {
@@ -260,9 +262,11 @@ impl Booth {
         match end {
             End::Stopped => {
                 self.release(&mut held).await;
+                self.announce(&held, "stopped leading");
                 Vec::new()
             }
             End::Expired => {
+                self.announce(&held, "stopped leading: its lease was not renewed in time");
                 self.metrics.lost.inc();
                 error!(
                     identity = self.me(),
@@ -285,6 +289,7 @@ impl Booth {
                         lease = LEASE,
                         "Lease lost; nothing is written any more"
                     );
+                    self.announce(&held, "stopped leading: it lost its lease");
                 }
                 Vec::new()
             }
@@ -464,22 +469,29 @@ impl Booth {
     }
 
     /// Tells people, the way client-go does.
-    fn announce(&self, lease: &Lease) {
+    fn announce(&self, held: &Held, what: &str) {
         self.recorder.record(Happening {
-            regarding: lease.object_ref(&()),
+            regarding: held.object.clone(),
             related: None,
             severity: Severity::Normal,
             reason: "LeaderElection".to_owned(),
             action: "LeaderElection",
-            note: format!("{} became leader", self.me()),
+            note: format!("{} {what}", self.me()),
         });
     }
 }
 
 impl Held {
+    /// Of which nothing is known but that it may have been taken by a request sent at `sent`.
+    fn unseen(sent: Instant) -> Self {
+        let (version, object) = (String::new(), ObjectReference::default());
+        Self { version, renewals: Vec::new(), sent, next: sent, failures: 0, object }
+    }
+
     /// Takes over the answer to a request that was sent at `sent` and renewed the lease as of `now`.
     fn renewed(&mut self, lease: &Lease, now: Timestamp, sent: Instant, timing: LeaderElection) {
         self.version = lease.metadata.resource_version.clone().unwrap_or_default();
+        self.object = lease.object_ref(&());
         self.renewals = vec![now];
         self.sent = sent;
         self.next = sent + timing.retry;
