@@ -5,24 +5,28 @@
 //! ([`verdict::check`]). The same seed draws the same things in the same order; how far each program was meanwhile is the
 //! machine's business.
 //!
-//! First file to read: [`act`], what can happen; then [`fault`], who can be away meanwhile.
+//! First file to read: [`act`], what can happen; then [`fault`], who can be away meanwhile, and [`last`], how a round ends.
 
 pub mod act;
 pub mod agents;
 pub mod fault;
 pub mod journal;
+pub mod last;
 pub mod verdict;
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use causeway_api::uplink_state::UplinkState;
 use fastrand::Rng;
+use kube::Api;
 
 use self::act::Act;
-use self::agents::Agent;
+use self::agents::{Agent, PATIENCE};
 use self::fault::{Fault, Reach};
 use self::journal::Journal;
 use crate::blue::{self, BlueWorld};
+use crate::states::verdict as verdict_of;
 
 /// The longest time between two things, in milliseconds: more than a program takes to start.
 const PAUSE: u64 = 400;
@@ -51,38 +55,96 @@ impl Churn {
         Ok(Self { world, journal: Journal::default() })
     }
 
-    /// Lets things happen for a time. Everything runs again when this returns, and most of it has been put right.
+    /// Lets things happen for a time. Everything runs again when this returns.
     ///
     /// # Errors
-    /// A program of Causeway ended by itself, or a part of the rig does not do what is asked of it.
+    /// A program of Causeway ended by itself, a part of the rig does not do what is asked of it, or what was put right is
+    /// not resolved.
     pub async fn shake(&self, seed: u64, time: Duration) -> anyhow::Result<()> {
         let mut rng = Rng::with_seed(seed);
         let end = Instant::now() + time;
         while Instant::now() < end {
             self.trouble(&mut rng).await?;
         }
-        for act in Act::heal(&mut rng) {
-            let outcome = act.happen(&self.world).await?;
-            self.journal.act(&act, &outcome);
-        }
+        self.all_happen(Act::heal(&mut rng)).await?;
         // What was put right tells everyone anew. The last changes are others, so that one that got lost stays lost.
         self.trouble(&mut rng).await?;
-        self.some_acts(&mut rng, Reach::under(&[]), 3).await?;
-        for _ in 0..rng.usize(0..8) {
-            let act = Act::of_the_kernel(&mut rng);
+        if rng.u8(0..4) == 0 {
+            // From whatever there is by now: little of it may be resolved.
+            return self.some_acts(&mut rng, Reach::under(&[]), 8).await;
+        }
+        self.all_happen(last::basis()).await?;
+        self.is_resolved().await?;
+        self.last_changes(&mut rng).await
+    }
+
+    async fn all_happen(&self, acts: impl IntoIterator<Item = Act>) -> anyhow::Result<()> {
+        for act in acts {
             let outcome = act.happen(&self.world).await?;
             self.journal.act(&act, &outcome);
         }
         Ok(())
     }
 
-    /// Somebody is away, things happen, everybody comes back.
-    async fn trouble(&self, rng: &mut Rng) -> anyhow::Result<()> {
-        let mut faults = Fault::draw(rng);
-        for fault in &faults {
+    /// Waits until every state of the basis is resolved.
+    async fn is_resolved(&self) -> anyhow::Result<()> {
+        for name in last::STATES {
+            let accept = |state: Option<&UplinkState>| {
+                state.is_some_and(|state| verdict_of(state.conditions(), "Resolved") == "True/Resolved")
+            };
+            let states = Api::all(self.world.client());
+            causeway_rig::wait_object(states, name, "Resolved", PATIENCE, accept)
+                .await
+                .context("after everything was put right")?;
+        }
+        self.journal.note("all resolved; the last changes:");
+        Ok(())
+    }
+
+    /// One fact after the other changes, in half of the rounds with somebody away for some of them.
+    async fn last_changes(&self, rng: &mut Rng) -> anyhow::Result<()> {
+        let mut changes = last::changes(rng);
+        if rng.bool() {
+            // A Node object that is made anew is new in everything.
+            let mut faults = Fault::draw(rng);
+            faults.retain(Fault::leaves_objects);
+            let reach = Reach::under(&faults);
+            let (now, later): (Vec<_>, Vec<_>) =
+                changes.into_iter().partition(|act| rng.bool() && act.can_happen(reach));
+            self.begin(&faults).await?;
+            self.all_happen(now).await?;
+            for fault in &faults {
+                self.journal.note(format!("ends: {fault}"));
+                fault.end(&self.world).await.with_context(|| format!("at the end of: {fault}"))?;
+            }
+            changes = later;
+        }
+        for act in changes {
+            self.pause(rng).await;
+            self.all_happen([act]).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, faults: &[Fault]) -> anyhow::Result<()> {
+        for fault in faults {
             self.journal.note(format!("begins: {fault}"));
             fault.begin(&self.world).await.with_context(|| format!("at the beginning of: {fault}"))?;
         }
+        Ok(())
+    }
+
+    /// Not to wait for anything: things happen while programs are at any point of their work.
+    async fn pause(&self, rng: &mut Rng) {
+        if rng.bool() {
+            tokio::time::sleep(Duration::from_millis(rng.u64(0..PAUSE))).await;
+        }
+    }
+
+    /// Somebody is away, things happen, everybody comes back.
+    async fn trouble(&self, rng: &mut Rng) -> anyhow::Result<()> {
+        let mut faults = Fault::draw(rng);
+        self.begin(&faults).await?;
         self.some_acts(rng, Reach::under(&faults), 6).await?;
         rng.shuffle(&mut faults);
         while let Some(fault) = faults.pop() {
@@ -98,10 +160,7 @@ impl Churn {
             let act = Act::draw(rng, reach);
             let outcome = act.happen(&self.world).await?;
             self.journal.act(&act, &outcome);
-            // Not to wait for anything: things happen while programs are at any point of their work.
-            if rng.bool() {
-                tokio::time::sleep(Duration::from_millis(rng.u64(0..PAUSE))).await;
-            }
+            self.pause(rng).await;
         }
         Ok(())
     }

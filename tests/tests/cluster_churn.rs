@@ -1,6 +1,7 @@
 //! Random trouble on real parts: whatever happened, the cluster ends up where a fresh run would begin.
 //!
-//! `CAUSEWAY_CHURN_SECONDS` (45) is how long things happen, in rounds of a minute at most, each with its verdict.
+//! `CAUSEWAY_CHURN_SECONDS` (60) is how long things happen, in rounds of `CAUSEWAY_CHURN_ROUND` seconds (60) at most, each
+//! with last changes and a verdict of its own.
 //! `CAUSEWAY_SEED` repeats the first round of a run that printed it.
 
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use causeway_tests::churn::{Churn, verdict};
 use tokio::sync::Mutex;
 
 /// How long things happen if nobody says anything else.
-const SECONDS: u64 = 45;
+const SECONDS: u64 = 60;
 /// The longest round: what went wrong in it has to be found among what happened in it.
 const ROUND: u64 = 60;
 /// Before the harness gives a test up without telling what happened.
@@ -59,7 +60,8 @@ async fn round(shared: Shared, seed: u64, time: Duration) -> anyhow::Result<()> 
 fn suite() -> anyhow::Result<Suite> {
     let seconds = number("CAUSEWAY_CHURN_SECONDS")?.unwrap_or(SECONDS);
     let seed = number("CAUSEWAY_SEED")?.unwrap_or_else(|| fastrand::u64(..));
-    let rounds = seconds.div_ceil(ROUND).max(1);
+    let longest = number("CAUSEWAY_CHURN_ROUND")?.unwrap_or(ROUND).max(1);
+    let rounds = seconds.div_ceil(longest).max(1);
     let time = Duration::from_secs(seconds / rounds);
     let shared = Shared::default();
     Ok((0..rounds).fold(Suite::new(), |suite, number| {

@@ -120,8 +120,6 @@ impl Act {
     /// Draws what makes much of it work again, so that the verdict is about more than refusals. Everything has to be
     /// reachable.
     pub fn heal(rng: &mut Rng) -> Vec<Self> {
-        const GATEWAY: &str = causeway_api::annotation::L3_GATEWAY_CONFIG;
-        const CHASSIS: &str = causeway_api::annotation::NODE_CHASSIS_ID;
         let card = "ovs-vsctl --timeout=20 --may-exist add-br br-tenant -- set Bridge br-tenant datapath_type=netdev \
                     -- --if-exists del-port rep0-16 -- add-port br-tenant rep0-16 \
                     -- --if-exists del-port p0 -- add-port br-tenant p0";
@@ -141,11 +139,7 @@ impl Act {
             Self::Label(Machine::Regular, blue::LABEL, Some("true")),
             Self::Apply(blue::UPLINK_YAML.to_owned()),
         ];
-        for machine in [Machine::Host, Machine::Regular] {
-            let mut all = UplinkAnnotations::default().render(machine.name());
-            acts.push(Self::Annotation(machine, GATEWAY, all.remove(GATEWAY)));
-            acts.push(Self::Annotation(machine, CHASSIS, all.remove(CHASSIS)));
-        }
+        acts.extend(good_annotations());
         for name in UPLINKS.into_iter().skip(1) {
             // One entry that can be read; what it selects and names is another matter.
             let selector = pick(rng, &READABLE);
@@ -154,12 +148,6 @@ impl Act {
         }
         acts.retain(|_| rng.u8(0..8) > 0);
         acts
-    }
-
-    /// Draws a change of links, addresses or routes.
-    pub fn of_the_kernel(rng: &mut Rng) -> Self {
-        let nobody = Reach { card_database: false, regular_database: false, ..Reach::under(&[]) };
-        if rng.bool() { on_host(rng) } else { on_regular(rng, nobody) }
     }
 
     /// Makes it happen.
@@ -203,6 +191,18 @@ async fn shell(node: &Node, script: &str) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     Ok(Outcome::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+/// Both Nodes have the annotations that they had at first.
+pub(super) fn good_annotations() -> Vec<Act> {
+    const KEYS: [&str; 2] =
+        [causeway_api::annotation::L3_GATEWAY_CONFIG, causeway_api::annotation::NODE_CHASSIS_ID];
+    let machines = [Machine::Host, Machine::Regular].into_iter();
+    let of_machine = |machine: Machine| {
+        let mut all = UplinkAnnotations::default().render(machine.name());
+        KEYS.map(|key| Act::Annotation(machine, key, all.remove(key)))
+    };
+    machines.flat_map(of_machine).collect()
 }
 
 fn pick<T: Copy + Default>(rng: &mut Rng, from: &[T]) -> T {
@@ -251,7 +251,7 @@ fn on_host(rng: &mut Rng) -> Act {
 }
 
 /// ovs-vsctl that does not wait for the switch: what it does later is one more thing that happens at any time.
-const VSCTL: &str = "ovs-vsctl --timeout=10 --no-wait";
+pub(super) const VSCTL: &str = "ovs-vsctl --timeout=10 --no-wait";
 
 fn on_card(rng: &mut Rng, reach: Reach) -> Act {
     let link = pick(rng, &["rep0-16", "rep0-16", "rep0-0", "p0"]);
@@ -309,7 +309,7 @@ fn on_regular(rng: &mut Rng, reach: Reach) -> Act {
 }
 
 /// Label by which some Uplinks select.
-const ZONE: &str = "example.com/zone";
+pub(super) const ZONE: &str = "example.com/zone";
 
 fn on_node_object(rng: &mut Rng, reach: Reach) -> Option<Act> {
     let machine = pick(rng, &[Machine::Host, Machine::Regular]);
@@ -382,7 +382,7 @@ fn any_uplink(rng: &mut Rng, name: &str) -> String {
 }
 
 /// YAML of an Uplink with these selectors and interfaces.
-fn uplink(name: &str, entries: &[(&str, &str)]) -> String {
+pub(super) fn uplink(name: &str, entries: &[(&str, &str)]) -> String {
     let head = "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: ";
     let mut yaml = format!("{head}{name}\nspec:\n  nodeConfigs:\n");
     for (selector, interface) in entries {

@@ -133,6 +133,12 @@ impl Fault {
         Self { subject, way }
     }
 
+    /// Whether no object of the API server goes with it.
+    #[must_use]
+    pub fn leaves_objects(&self) -> bool {
+        !matches!(self.subject, Subject::Node(_))
+    }
+
     /// Whether the other cannot begin or end beside this one.
     fn excludes(&self, other: &Self) -> bool {
         match (self.subject, other.subject) {
