@@ -15,6 +15,7 @@ pub mod vswitch;
 
 use causeway_agent::discovery::{Discovery, Metrics};
 use causeway_agent::half::Half;
+use causeway_agent::heard;
 use causeway_agent::introspect::Introspection;
 use causeway_agent::kernel;
 use causeway_netlink::{NetlinkStore, Sysfs};
@@ -60,6 +61,11 @@ pub fn start(
         .store("ovsdb", check(&ovs))
         .serve(context);
 
+    let (kernel_store, ovs_store) = (netlink.clone(), ovs.clone());
+    heard::Stores::default()
+        .store("kernel", move || kernel_store.last_event(), kernel::check(netlink))
+        .store("ovsdb", move || ovs_store.last_event(), check(&ovs))
+        .register(&mut context.registry);
     let stores = discovery.stores();
     context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
     context.readiness.add("ovsdb", check(&ovs));

@@ -12,6 +12,7 @@
 pub mod discovery;
 
 use causeway_agent::discovery::{Discovery, Metrics};
+use causeway_agent::heard;
 use causeway_agent::introspect::Introspection;
 use causeway_agent::kernel;
 use causeway_net::host_data::InterfaceAddress;
@@ -67,6 +68,10 @@ pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> 
         .section(discovery.section().candidates(seen))
         .store("kernel", kernel::check(netlink))
         .serve(context);
+    let store = netlink.clone();
+    heard::Stores::default()
+        .store("kernel", move || store.last_event(), kernel::check(netlink))
+        .register(&mut context.registry);
     let stores = discovery.stores();
     context.readiness.add("api", move || stores.readiness(&node).map_err(|error| error.to_string()));
     let listener = listen::listen(netlink.clone(), discovery.looker(), context.tasks.stop());

@@ -157,6 +157,7 @@ mod tests {
     async fn interfaces_that_were_not_read_are_not_taken_for_absent() {
         // Its task does not run: nothing is ever read.
         let (netlink, _task) = NetlinkStore::open().unwrap();
+        assert_eq!(netlink.last_event(), None);
         let families = Families { ipv4: true, ipv6: false, masquerade: Vec::new() };
         let eyes = HostEyes::new(netlink, Sysfs::new("/nowhere"), families, false);
         for interface in ["lo", "absent0"] {

@@ -13,6 +13,7 @@
 
 pub mod discovery;
 pub mod half;
+pub mod heard;
 pub mod introspect;
 pub mod kernel;
 pub mod look;

@@ -7,7 +7,7 @@ mod task;
 mod world;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rtnetlink::sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE};
 use tokio::runtime::Handle;
@@ -69,6 +69,7 @@ pub struct NetlinkStore {
     readiness: watch::Receiver<Readiness>,
     batches: broadcast::WeakSender<Batch>,
     resync: Arc<Notify>,
+    heard: watch::Receiver<Option<SystemTime>>,
 }
 
 /// The store's task has ended, so there will be no newer snapshot.
@@ -101,6 +102,7 @@ impl NetlinkStore {
         let reader = reader::Reader::open().map_err(OpenError::Socket)?;
         let (snapshot_sender, snapshot) = watch::channel(Snapshot::default());
         let (readiness_sender, readiness) = watch::channel(Readiness::Loading);
+        let (heard_sender, heard) = watch::channel(None);
         let (batch_sender, _) = broadcast::channel(BATCHES);
         let resync = Arc::new(Notify::new());
         let batches = batch_sender.downgrade();
@@ -108,6 +110,7 @@ impl NetlinkStore {
             snapshot: snapshot_sender,
             readiness: readiness_sender,
             batches: batch_sender,
+            heard: heard_sender,
             is_first: true,
         };
         let task = NetlinkTask::new(
@@ -116,7 +119,7 @@ impl NetlinkStore {
             Arc::clone(&resync),
             options.resync_every,
         );
-        Ok((Self { snapshot, readiness, batches, resync }, task))
+        Ok((Self { snapshot, readiness, batches, resync, heard }, task))
     }
 
     /// The newest complete snapshot; empty while loading.
@@ -151,6 +154,13 @@ impl NetlinkStore {
             None => broadcast::channel(1).1,
         };
         Changes::new(receiver)
+    }
+
+    /// When the kernel last told of a change or was read; none before the first time. It is read every few minutes also
+    /// if nothing changes.
+    #[must_use]
+    pub fn last_event(&self) -> Option<SystemTime> {
+        *self.heard.borrow()
     }
 
     /// Asks for a full dump soon, for callers that know of a change the kernel does not announce.

@@ -1,6 +1,7 @@
 //! What a connection or store has done so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 macro_rules! counters {
     ($($(#[$meta:meta])* $name:ident,)*) => {
@@ -51,5 +52,21 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     pub(crate) fn add(&self, amount: usize) {
         self.0.fetch_add(amount as u64, Ordering::Relaxed);
+    }
+}
+
+/// When something last happened, in milliseconds since 1970; zero for never.
+#[derive(Debug, Default)]
+pub(crate) struct Moment(AtomicU64);
+
+impl Moment {
+    pub(crate) fn is_now(&self) {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.0.store(u64::try_from(since.as_millis()).unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Option<SystemTime> {
+        let millis = self.0.load(Ordering::Relaxed);
+        (millis > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(millis))
     }
 }

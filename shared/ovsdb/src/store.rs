@@ -5,7 +5,7 @@
 //! the [`Status`].
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::remote::Remotes;
 use crate::row::{Row, TableSpec};
 use crate::snapshot::{AnyTable, Snapshot, TypedTable};
-use crate::statistics::{Counters, Statistics};
+use crate::statistics::{Counters, Moment, Statistics};
 use crate::transaction::{Committed, TransactError, Transaction, read_results};
 
 mod driver;
@@ -34,6 +34,7 @@ struct Shared {
     snapshot: watch::Sender<Snapshot>,
     status: watch::Sender<Status>,
     counters: Arc<Counters>,
+    heard: Moment,
 }
 
 /// Handle to a store; clones refer to the same store.
@@ -82,6 +83,7 @@ impl StoreBuilder {
             snapshot: watch::Sender::new(Snapshot::empty(self.tables)),
             status: watch::Sender::new(Status::Connecting),
             counters: Arc::new(Counters::default()),
+            heard: Moment::default(),
         });
         let store = Store {
             shared: shared.clone(),
@@ -228,6 +230,13 @@ impl Store {
             Ok(Ok(_)) => Ok(self.last_known()),
             _ => Err(NotSynced { after: deadline, status: self.shared.status.borrow().clone() }),
         }
+    }
+
+    /// When the server last told the contents or a change of them; none before the first time. A database that nobody
+    /// changes says nothing for hours.
+    #[must_use]
+    pub fn last_event(&self) -> Option<SystemTime> {
+        self.shared.heard.read()
     }
 
     /// What the store has done so far.

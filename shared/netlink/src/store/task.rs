@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -53,6 +53,7 @@ pub(super) struct Publisher {
     pub(super) snapshot: watch::Sender<Snapshot>,
     pub(super) readiness: watch::Sender<Readiness>,
     pub(super) batches: broadcast::Sender<Batch>,
+    pub(super) heard: watch::Sender<Option<SystemTime>>,
     pub(super) is_first: bool,
 }
 
@@ -331,6 +332,7 @@ impl NetlinkTask {
 impl Publisher {
     /// Publishes the snapshot if it differs from the last one, before those who hear of it can look.
     fn publish(&mut self, now: &Snapshot) {
+        self.heard.send_replace(Some(SystemTime::now()));
         let changes = if self.is_first { None } else { between(&self.snapshot.borrow(), now, BATCH_LIMIT) };
         let batch = match changes {
             Some(changes) if changes.is_empty() => None,

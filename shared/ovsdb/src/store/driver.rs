@@ -175,6 +175,7 @@ impl Driver {
     /// Snapshot first: whoever hears of a change finds it in the snapshot.
     fn publish(&self, snapshot: Snapshot, changes: Vec<RowChange>) {
         let generation = snapshot.generation();
+        self.shared.heard.is_now();
         self.shared.snapshot.send_replace(snapshot);
         if !changes.is_empty() {
             // Fails only if there is no subscriber.

@@ -1,5 +1,7 @@
 //! Subscribers that lag, and the end of a store.
 
+use std::time::{Duration, SystemTime};
+
 use ovsdb::{Event, LostReason, Options, Status, Store, TransactError, Transaction};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +49,23 @@ async fn a_stopped_store_says_so_to_everyone() {
     let error = store.transact(&any_transaction()).await.unwrap_err();
     assert!(matches!(error, TransactError::Stopped), "{error}");
     assert_eq!(store.last_known().len::<Thing>(), 1);
+}
+
+#[tokio::test]
+async fn the_last_event_is_when_the_contents_or_a_change_of_them_came() {
+    let fake = Fake::new();
+    let (store, _guard) = fake.store(options());
+    assert_eq!(store.last_event(), None);
+    let mut peer = fake.accept_and_fill(1, &json!({})).await;
+    store.synced(DEADLINE).await.unwrap();
+    let filled = store.last_event().unwrap();
+    // The clock has to have moved on for the next event to be later.
+    while SystemTime::now() < filled + Duration::from_millis(2) {
+        tokio::task::yield_now().await;
+    }
+    peer.update(1, json!({key(1): {"insert": {"name": "a"}}})).await;
+    names(&store, 1).await;
+    assert!(store.last_event().unwrap() > filled);
 }
 
 #[tokio::test]
