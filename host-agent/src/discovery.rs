@@ -18,7 +18,7 @@ use causeway_net::wire::Wire;
 
 pub use self::observe::HostEyes;
 
-/// Message of the true condition. Source: reference/uplinks-node.md 4.
+/// Message of the true condition. Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 const DISCOVERED: &str = "Uplink host interface data discovered";
 
 impl HostSide for HostEyes {

@@ -1,7 +1,7 @@
 //! What should be: the condition `Ready` of one Uplink and the end of states that nobody needs. Pure.
 //!
 //! In: a [`World`] of snapshots and the time. Out: a [`Plan`], whose steps are empty where all is as it should be.
-//! Source: reference/uplinks-control-plane.md 6.4 to 6.8.
+//! Source: OVN-Kubernetes, `pkg/clustermanager/uplink/controller.go`.
 
 #[cfg(test)]
 mod laws;

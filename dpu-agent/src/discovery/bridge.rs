@@ -1,6 +1,6 @@
 //! Whether a bridge may serve as an Uplink, and which of its ports leads out. Pure.
 //!
-//! Source: reference/uplinks-node.md 5.8; texts: section 4.
+//! Source, also of the texts: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 
 use causeway_api::uplink_state::DiscoveryReason;
 use causeway_net::publish::Failure;
@@ -42,7 +42,7 @@ pub fn validate<'v>(
 ///
 /// Differs from upstream, where discovery asks 2, 1, 3 and programming asks 1, 2, 3, an interface anywhere in the
 /// database will do, an empty interface type does not count as physical although Open vSwitch treats it as `system`,
-/// and a regular node takes representors for uplinks (reference/uplinks-node.md 5, Where to do better).
+/// and a regular node takes representors for uplinks.
 fn physical_uplink<'v>(
     name: &str,
     ovs: OvsView<'v>,

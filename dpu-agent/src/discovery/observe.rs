@@ -152,7 +152,7 @@ fn device(
 }
 
 /// Address of a host's physical function from the card's own driver, for kernels whose devlink does not tell it.
-/// Source: reference/uplinks-node.md 5.7, "peer MAC of a PF representor, legacy".
+/// Source: the Go library `sriovnet`, `sriovnet_switchdev.go`.
 fn legacy_pf_mac(
     sysfs: &Sysfs,
     representor: &InterfaceName,

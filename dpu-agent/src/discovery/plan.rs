@@ -1,6 +1,6 @@
 //! The bridge half of an UplinkState, from what was observed. Pure.
 //!
-//! Source: reference/uplinks-node.md 3.4, 5.3 to 5.6; texts: section 4.
+//! Source, also of the texts: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 
 use causeway_api::annotation::{DefaultGateway, GatewayAnnotationError};
 use causeway_api::uplink_state::DiscoveryReason;

@@ -1,6 +1,6 @@
 //! Which network device of this machine leads to which function of a host. Pure.
 //!
-//! Source: reference/uplinks-node.md 5.6, 5.7.
+//! Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`; names of ports: the Go library `sriovnet`.
 
 use causeway_net::host_data::PciFunction;
 use causeway_net::mac::MacAddress;

@@ -78,7 +78,7 @@ impl HostEyes {
     }
 }
 
-/// The SR-IOV function behind an interface. Source: reference/uplinks-node.md 5.2.
+/// The SR-IOV function behind an interface. Source: OVN-Kubernetes, `pkg/util/sriovnet_linux.go`.
 fn function_in_sysfs(sysfs: &Sysfs, name: &InterfaceName) -> Result<Option<PciFunction>, SysfsError> {
     let Some(DeviceId::Pci(device)) = sysfs.device_of(name)? else { return Ok(None) };
     if let Some(physical) = sysfs.pf_of(device)? {

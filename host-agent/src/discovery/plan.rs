@@ -1,6 +1,6 @@
 //! From what the kernel says about one interface to its gateway identity. Pure.
 //!
-//! Source: reference/uplinks-node.md 5.1; texts: section 4.
+//! Source, also of the texts: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -148,7 +148,7 @@ fn widened(address: InterfaceAddress, view: &InterfaceView) -> InterfaceAddress 
 /// which an IPv4 route by an IPv6 next hop does not share.
 ///
 /// Differs from upstream: it publishes every default route's next hop in kernel order, from the main table alone, and
-/// more than two of them are refused by the API for ever (reference/uplinks-node.md 5, Where to do better).
+/// more than two of them are refused by the API for ever.
 fn default_gateway(view: &InterfaceView, is_ipv4: bool) -> Option<IpAddr> {
     let defaults = view.routes.iter().filter(|route| route.destination.prefix == 0);
     let of_family = defaults.filter(|route| route.destination.address.is_ipv4() == is_ipv4);

@@ -118,7 +118,7 @@ pub enum WaitingForHost {
 }
 
 impl HostData {
-    /// Reads what the host published, in the order of reference/uplinks-node.md 5.5. The host's condition is not
+    /// Reads what the host published, in the order of upstream's card. The host's condition is not
     /// consulted: the data is there or it is not.
     ///
     /// # Errors

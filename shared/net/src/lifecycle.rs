@@ -1,7 +1,7 @@
 //! What becomes of the UplinkState of one Uplink on one node.
 //!
 //! Both sides of a node with a card run the same rules: whoever comes first creates the state.
-//! Source: reference/uplinks-node.md 3.3 to 3.5.
+//! Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 
 use causeway_api::label::DPU_HOST;
 use causeway_api::uplink::{NodeConfig, UplinkType};

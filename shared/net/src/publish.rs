@@ -3,7 +3,7 @@
 //! One apply carries the object's identity and the complete half of one field manager. What the half no longer has
 //! is withdrawn by leaving it out: the API server removes a field that its manager stops sending.
 //!
-//! Source: reference/uplinks-node.md 3.6.
+//! Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
 
 use causeway_api::condition::{ConditionStatus, Wanted, find};
 use causeway_api::uplink::UplinkType;
@@ -143,7 +143,7 @@ impl Half {
     }
 }
 
-/// Byte order of the texts, as upstream writes lists. Source: reference/uplinks-node.md 2.2.
+/// Byte order of the texts, as upstream's discovery writes lists.
 fn sorted(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut texts: Vec<_> = texts.collect();
     texts.sort_unstable();

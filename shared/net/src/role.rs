@@ -15,7 +15,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Field manager of this role's discovery. Source: reference/uplinks-node.md 3.6.
+    /// Field manager of this role's discovery. Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
     #[must_use]
     pub fn discovery_manager(self) -> FieldManager {
         match self {
@@ -25,7 +25,7 @@ impl Role {
         }
     }
 
-    /// The discovery condition that this role owns. Source: reference/uplinks-node.md 1.
+    /// The discovery condition that this role owns. Source: OVN-Kubernetes, `pkg/node/uplink/controller.go`.
     #[must_use]
     pub fn discovery_condition(self) -> StateCondition {
         match self {

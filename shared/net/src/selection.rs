@@ -1,6 +1,6 @@
 //! Which entry of an Uplink selects a node.
 //!
-//! Source: reference/uplinks-control-plane.md 3.
+//! Source: OVN-Kubernetes, `pkg/uplink/selection.go`.
 
 use std::collections::BTreeMap;
 

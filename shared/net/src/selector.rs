@@ -1,6 +1,6 @@
 //! Label selectors, parsed once and checked by the rules of the API machinery.
 //!
-//! Source: reference/uplinks-control-plane.md 3; label syntax: k8s.io/apimachinery validation of qualified names.
+//! Source: OVN-Kubernetes, `pkg/uplink/selection.go`; label syntax: k8s.io/apimachinery validation of qualified names.
 
 use std::collections::BTreeMap;
 

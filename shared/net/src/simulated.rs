@@ -1,6 +1,6 @@
 //! Names and addresses of a simulated card: a veth pair between "host" and "card".
 //!
-//! Source: reference/uplinks-node.md 5.7 "Simulated DPU".
+//! Source: OVN-Kubernetes, `dpu-simulator/lib/dpusim`.
 
 use sha2::{Digest, Sha256};
 

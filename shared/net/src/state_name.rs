@@ -13,7 +13,7 @@ const MAX_NAME_BYTES: usize = 253;
 impl StateName {
     /// The name for an Uplink on a node: `<uplink>.<node>`, or a hash of that where it would be too long.
     ///
-    /// Source: reference/uplinks-control-plane.md 2.1.
+    /// Source: OVN-Kubernetes, `pkg/uplink/names.go`.
     #[must_use]
     pub fn of(uplink: &str, node: &str) -> Self {
         let joined = format!("{uplink}.{node}");

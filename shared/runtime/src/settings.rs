@@ -100,7 +100,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// User-defined networks are on: needs multi-network too. Source: reference `udn-api.md` 9.
+    /// User-defined networks are on: needs multi-network too. Source: OVN-Kubernetes, `pkg/util/multi_network.go`.
     #[must_use]
     pub fn user_defined_networks(self) -> bool {
         self.multi_network && self.network_segmentation

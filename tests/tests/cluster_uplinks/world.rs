@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::agents::Agent;
 
-/// MAC address of `eth0-16` on `node-a`. Source: reference/uplinks-node.md 5.7.
+/// MAC address of `eth0-16` on `node-a`. Source: OVN-Kubernetes, `dpu-simulator/lib/dpusim`.
 pub(crate) const CARD_MAC: &str = "52:54:00:d9:20:10";
 
 /// The scenario with everything started and resolved.

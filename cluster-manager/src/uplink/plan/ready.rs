@@ -1,6 +1,6 @@
 //! What the condition `Ready` of an Uplink should say.
 //!
-//! Source of reasons, order and texts: reference/uplinks-control-plane.md 6.4 and 6.5.
+//! Source of reasons, order and texts: OVN-Kubernetes, `pkg/clustermanager/uplink/controller.go`.
 
 use std::fmt;
 

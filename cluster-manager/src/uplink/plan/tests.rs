@@ -1,4 +1,4 @@
-//! The Cases of reference/uplinks-control-plane.md 3 and 6 that concern Uplinks and states, a row per check.
+//! The cases of selection (3) and of upstream's controller (6) that concern Uplinks and states, a row per check.
 
 use std::sync::Arc;
 
