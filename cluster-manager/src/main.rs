@@ -14,5 +14,5 @@ const PROGRAM: Program = Program {
 };
 
 fn main() -> ExitCode {
-    run_main(&PROGRAM, Flavor::MultiThread, causeway_cluster_manager::set_up)
+    run_main(&PROGRAM, Flavor::CurrentThread, causeway_cluster_manager::set_up)
 }
