@@ -1,7 +1,8 @@
 //! From a new Uplink, and from the last state that finds its bridge, to the Uplink's condition; and what that costs.
 //!
 //! In turn with each round, the same is done with copies of both kinds in a group of their own, where a plain client
-//! ([`plain`]) watches and applies once. Both run in places of their own in the rig and reach the API server the same way.
+//! ([`plain`]) watches and applies once. Both run in places of their own in the rig, reach the API server the same way,
+//! and have accounts with the same rights under the same policies: what those cost is no difference between the two.
 
 pub mod plain;
 
@@ -9,6 +10,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use causeway_rig::{KUBECONFIG, Rig, Side};
 use futures::{Stream, StreamExt};
 use kube::api::{
     ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
@@ -23,6 +25,7 @@ use super::crowd::{Crowd, make_node, state_status, uplink_spec};
 use super::measure::{Goal, Taken};
 use super::process::cpu;
 use super::session::Session;
+use crate::access::{self, Account};
 use crate::manifests;
 
 /// From the creation of an Uplink to its first condition.
@@ -37,6 +40,8 @@ const WRITES: &str = "uplink_writes";
 const NODES: [&str; 3] = ["m0", "m1", plain::LAST];
 /// Label of these Nodes.
 const LABEL: &str = "way";
+/// The plain client's account.
+const PLAIN: &str = "bench-plain-client";
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -50,12 +55,12 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     }
     let crowd = Crowd::gather(0, 0).await?;
     let client = crowd.rig.client();
-    let copies = manifests::folder("crds")?.replace(causeway_api::GROUP, GROUP);
-    crowd.rig.apply(&copies).await?;
     for node in NODES {
         make_node(&client, node).await?;
     }
+    let login = copy(&crowd.rig).await?;
     let place = crowd.rig.node("plain").unregistered().start().await?;
+    place.write(KUBECONFIG, crowd.rig.kubeconfig_of(&login, Side::Inside)?)?;
     let _plain = place.spawn_built("causeway-bench", ["plain-client"]).await?;
     let mut ours = Lane::open(&client, causeway_api::GROUP).await?;
     let mut theirs = Lane::open(&client, GROUP).await?;
@@ -85,11 +90,26 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     session.tell(Taken::times(CPU, &[each]).goal(Goal::max(3.0)).incumbent("16"))?;
     let writes = (0..rounds).map(|round| {
         let name = format!("v{round}");
-        let of_it = requests.iter().filter(|request| request.is_write() && request.name == name);
+        let ours = requests.iter().filter(|request| request.user.contains(Account::ClusterManager.name()));
+        let of_it = ours.filter(|request| request.is_write() && request.name == name);
         f64::from(u32::try_from(of_it.count()).unwrap_or(u32::MAX))
     });
     let taken = Taken::values(WRITES, "writes", writes.collect());
     session.tell(taken.goal(Goal::max(3.0)).incumbent("6.6"))
+}
+
+/// Copies both kinds, the cluster manager's rights and all policies into the plain client's group; its token.
+async fn copy(rig: &Rig) -> anyhow::Result<String> {
+    let manager = Account::ClusterManager.name();
+    for folder in ["crds", "rbac", "admission"] {
+        let text = manifests::folder(folder)?.replace(causeway_api::GROUP, GROUP).replace(manager, PLAIN);
+        rig.apply(&text.replace("access.causeway", "access.bench.causeway")).await?;
+    }
+    let token = access::token(rig, access::NAMESPACE, PLAIN, None).await?;
+    let uplinks = api(&access::client_of(rig, &token).await?, GROUP, "Uplink");
+    let listed = || async { uplinks.list(&ListParams::default()).await };
+    rig.wait_for("the plain client's roles to be heeded", PATIENCE, listed).await?;
+    Ok(token)
 }
 
 /// What one Uplink took.
