@@ -89,13 +89,6 @@ impl NodeBuilder {
         self
     }
 
-    /// The rig makes the Node object (the default).
-    #[must_use]
-    pub fn without_kubelet(mut self) -> Self {
-        self.registration = Registration::Rig;
-        self
-    }
-
     /// No Node object at all.
     #[must_use]
     pub fn unregistered(mut self) -> Self {

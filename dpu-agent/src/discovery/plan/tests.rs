@@ -54,6 +54,14 @@ fn default_bridge(name: &str) -> DefaultGateway {
     DefaultGateway { mode: GatewayMode::Shared, bridge: name.into() }
 }
 
+fn view<'v>(
+    ovs: &'v Snapshot,
+    representors: &'v Representors,
+    default_gateway: &'v Result<DefaultGateway, GatewayAnnotationError>,
+) -> View<'v> {
+    View { ovs: OvsView::new(ovs), representors, node: "node-a", default_gateway }
+}
+
 fn render(findings: &Findings) -> String {
     let bridge = findings.bridge.as_deref().unwrap_or("-");
     match &findings.verdict {
@@ -77,8 +85,7 @@ fn check_dpu(
     want: &str,
 ) {
     let default_gateway = Ok(default_bridge(default));
-    let view =
-        View { ovs: OvsView::new(ovs), representors, node: "node-a", default_gateway: &default_gateway };
+    let view = view(ovs, representors, &default_gateway);
     let findings = dpu(view, host).findings;
     assert_eq!(render(&findings), want);
     assert_eq!(findings.host, None, "a card never publishes the host's half");
@@ -196,8 +203,7 @@ fn check_full(interface: &str, local: Option<&LocalFunction>, want: &str) {
     let representors = Representors::Switchdev(vec![device("ens1f0_7", Flavour::Vf, 0, Some(7), None)]);
     let snapshot = snapshot(bridges, &["loose0"]);
     let default_gateway = Ok(default_bridge("breth0"));
-    let ovs = OvsView::new(&snapshot);
-    let view = View { ovs, representors: &representors, node: "node-a", default_gateway: &default_gateway };
+    let view = view(&snapshot, &representors, &default_gateway);
     let findings = full(view, interface, Ok(host("02:00:00:00:00:01", None)), local).findings;
     assert!(findings.host.is_some(), "what the host side found is kept whatever the bridge says");
     assert_eq!(render(&findings), want);
@@ -290,12 +296,7 @@ fn without_the_default_gateway_nothing_is_resolved() {
         ),
     ];
     for (default_gateway, want) in cases {
-        let view = View {
-            ovs: OvsView::new(&ovs),
-            representors: &representors,
-            node: "node-a",
-            default_gateway: &default_gateway,
-        };
+        let view = view(&ovs, &representors, &default_gateway);
         assert_eq!(render(&dpu(view, Ok(host(VF7_MAC, None))).findings), want);
         assert_eq!(render(&full(view, "br-vm", Ok(host(VF7_MAC, None)), None).findings), want);
     }
@@ -305,12 +306,7 @@ fn without_the_default_gateway_nothing_is_resolved() {
 fn a_host_failure_on_a_regular_node_clears_everything() {
     let (ovs, representors) = card();
     let default_gateway = Ok(default_bridge("breth0"));
-    let view = View {
-        ovs: OvsView::new(&ovs),
-        representors: &representors,
-        node: "node-a",
-        default_gateway: &default_gateway,
-    };
+    let view = view(&ovs, &representors, &default_gateway);
     let gone = Failure::new(DiscoveryReason::HostInterfaceNotFound, "gone");
     assert_eq!(full(view, "br-vm", Err(gone.clone()), None), Planned::failed(gone));
 }
@@ -337,12 +333,7 @@ fn a_mac_on_two_bridges_is_explained_and_the_first_bridge_by_name_is_used() {
 fn the_way_names_the_links_from_the_host_to_the_wire() {
     let (ovs, representors) = card();
     let default_gateway = Ok(default_bridge("breth0"));
-    let view = View {
-        ovs: OvsView::new(&ovs),
-        representors: &representors,
-        node: "node-a",
-        default_gateway: &default_gateway,
-    };
+    let view = view(&ovs, &representors, &default_gateway);
     let way = |host_port: &str, bridge: &str, uplink: &str| {
         Some(Way { host_port: host_port.into(), bridge: bridge.into(), uplink: uplink.into() })
     };
@@ -356,12 +347,7 @@ fn the_way_names_the_links_from_the_host_to_the_wire() {
 fn only_a_function_with_a_representor_on_a_bridge_leads_by_function() {
     let (ovs, representors) = card();
     let default_gateway = Ok(default_bridge("breth0"));
-    let view = View {
-        ovs: OvsView::new(&ovs),
-        representors: &representors,
-        node: "node-a",
-        default_gateway: &default_gateway,
-    };
+    let view = view(&ovs, &representors, &default_gateway);
     assert!(leads_by_function(view, &host(VF7_MAC, Some((0, Some(7))))));
     // Not published, not there, on no bridge, another function's.
     for function in [None, Some((0, Some(9))), Some((1, Some(0))), Some((0, Some(0)))] {
@@ -396,12 +382,7 @@ fn card_with_twins() -> (Snapshot, Representors) {
 fn on_a_card_with_twins_no_neighbours_and_no_other_hosts_representor_is_taken() {
     let (ovs, representors) = card_with_twins();
     let default_gateway = Ok(default_bridge("breth0"));
-    let view = View {
-        ovs: OvsView::new(&ovs),
-        representors: &representors,
-        node: "node-a",
-        default_gateway: &default_gateway,
-    };
+    let view = view(&ovs, &representors, &default_gateway);
     let asked = |function: Option<(u32, u32)>, mac: &str| {
         let planned = dpu(view, Ok(host(mac, function.map(|(pf, vf)| (pf, Some(vf))))));
         let port = planned.way.as_ref().map_or("nothing", |way| way.host_port.as_str());

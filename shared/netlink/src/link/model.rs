@@ -155,18 +155,6 @@ impl LinkFlags {
     pub const fn is_lower_up(self) -> bool {
         self.0 & IFF_LOWER_UP != 0
     }
-
-    /// The loopback interface.
-    #[must_use]
-    pub const fn is_loopback(self) -> bool {
-        self.0 & IFF_LOOPBACK != 0
-    }
-
-    /// No neighbour resolution on this link.
-    #[must_use]
-    pub const fn is_no_arp(self) -> bool {
-        self.0 & IFF_NOARP != 0
-    }
 }
 
 impl std::fmt::Debug for LinkFlags {

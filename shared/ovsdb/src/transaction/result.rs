@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{Operation, Transaction};
-use crate::diff::Reference;
 use crate::rpc::RpcError;
 use crate::store::LostReason;
 use crate::value::{parse_uuid, shorten};
@@ -54,13 +53,6 @@ impl Committed {
     #[must_use]
     pub fn inserted(&self, name: &str) -> Option<Uuid> {
         self.names.iter().find(|(known, _)| known == name).map(|(_, uuid)| *uuid)
-    }
-
-    /// Identity of the row that [`Desired::row`](crate::Desired::row) returned this reference for, if the transaction
-    /// inserted it.
-    #[must_use]
-    pub fn inserted_for(&self, reference: Uuid) -> Option<Uuid> {
-        self.inserted(&Reference::from_uuid(reference)?.name())
     }
 }
 
