@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use ovsdb::{Columns, Condition, Datum, Event, Events, Function, Operation, Remote, Transaction, Uuid};
 
 use crate::rows::{Bridge, Port, Root, bridge_with_ports};
@@ -257,6 +258,32 @@ pub(crate) async fn an_upgrade_between_writes_loses_none_and_brings_the_optional
     let snapshot = store.current().unwrap();
     let (_, bridge) = snapshot.find_one(Bridge::by_name(), "br0").unwrap();
     assert_eq!(bridge.imagined, Some(Some("now there".to_owned())));
+}
+
+pub(crate) async fn a_server_that_is_stopped_is_noticed_and_followed_when_it_goes_on(tree: Arc<Tree>) {
+    let server = Server::running(tree);
+    let options = ovsdb::Options { probe_interval: Duration::from_millis(100), ..options() };
+    drop(open_ready(&server).await);
+    let (store, _guard) = open_with(server.remote(), options);
+    store.synced(DEADLINE).await.unwrap();
+    store.transact(&add_bridges(["before".to_owned()], 0)).await.unwrap();
+    server.signal(Signal::SIGSTOP);
+    let why = lost(&store).await;
+    assert!(why.contains("echo unanswered"), "{why}");
+    assert!(store.current().is_err(), "a server that says nothing is not current");
+    assert!(store.last_known().find_one(Bridge::by_name(), "before").is_some());
+    server.signal(Signal::SIGCONT);
+    client(&server.remote())
+        .await
+        .transact("Open_vSwitch", &add_bridges(["after".to_owned()], 0))
+        .await
+        .unwrap();
+    let both = |snapshot: &ovsdb::Snapshot| {
+        let has = |name: &str| snapshot.find_one(Bridge::by_name(), name).is_some();
+        (has("before") && has("after")).then_some(())
+    };
+    store.wait_for(DEADLINE, both).await.unwrap();
+    store.synced(DEADLINE).await.unwrap();
 }
 
 pub(crate) async fn a_server_reached_over_tcp_is_followed(tree: Arc<Tree>) {

@@ -48,6 +48,7 @@ const CASES: &[Case] = cases![
     following::a_clustered_database_is_resumed_with_only_what_changed,
     following::a_converted_database_is_read_again,
     following::an_upgrade_between_writes_loses_none_and_brings_the_optional_column,
+    following::a_server_that_is_stopped_is_noticed_and_followed_when_it_goes_on,
     following::a_server_reached_over_tcp_is_followed,
     large::a_hundred_thousand_rows_are_read_and_followed_within_bounds,
     tls::a_server_is_followed_over_tls,

@@ -5,6 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use ovsdb::{Client, Operation, Options, Remote, Store, Transaction};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -142,6 +144,12 @@ impl Server {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Stops the server with its connections open, or lets it go on.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = self.child.as_ref().unwrap().id();
+        kill(Pid::from_raw(id.try_into().unwrap()), signal).unwrap();
     }
 
     /// Changes the database while the store of the test cannot see it, through another socket.
