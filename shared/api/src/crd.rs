@@ -5,13 +5,32 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
+use crate::cudn::ClusterUserDefinedNetwork;
+use crate::route_advertisements::RouteAdvertisements;
+use crate::udn::UserDefinedNetwork;
 use crate::uplink::Uplink;
 use crate::uplink_state::UplinkState;
 
 /// Every CRD that Causeway installs, by name.
 #[must_use]
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![complete(Uplink::crd()), without_subresources(complete(UplinkState::crd()))]
+    vec![
+        complete(ClusterUserDefinedNetwork::crd()),
+        with_optional_spec(complete(RouteAdvertisements::crd())),
+        complete(Uplink::crd()),
+        without_subresources(complete(UplinkState::crd())),
+        complete(UserDefinedNetwork::crd()),
+    ]
+}
+
+/// Upstream's RouteAdvertisements may have no spec; what it says then is up to its controller.
+fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            schema.required = None;
+        }
+    }
+    crd
 }
 
 /// UplinkState has no status subresource: its identity and first status are created in one request. The derive
