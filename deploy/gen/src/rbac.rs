@@ -17,7 +17,7 @@ const EVENTS_OF_CLUSTER_OBJECTS: &str = "default";
 pub(crate) fn files() -> Vec<File> {
     let mut files = vec![namespaces()];
     files.extend(Component::ALL.map(component));
-    files.push(administrator());
+    files.extend([administrator(), network_administrator()]);
     files
 }
 
@@ -132,6 +132,22 @@ fn administrator() -> File {
                 rule("causeway.internal", &["dpuidentities"], &["assign"]),
                 rule("", &["nodes"], &["get", "list", "patch"]),
             ],
+        })],
+    )
+}
+
+/// The rights that `deploy/admission/access-node-annotations.yaml` and `access-pod-annotations.yaml` ask for.
+fn network_administrator() -> File {
+    File::new(
+        "network-administrator.yaml",
+        "For whoever writes by hand what agents and the cluster manager publish on Nodes and pods, and is not cluster-admin\n\
+         anyway (who has this right): bind it to them, and to the programs of OVN-Kubernetes while they still run. It says\n\
+         only which annotations may be written where the Node or pod may be. No aggregation: tenants' roles never get it.",
+        [json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "causeway-network-administrator"},
+            "rules": [rule("causeway.internal", &["nodeannotations", "podannotations"], &["write"])],
         })],
     )
 }
