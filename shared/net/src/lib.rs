@@ -12,8 +12,10 @@
 
 pub mod facts;
 pub mod host_data;
+pub mod ipam;
 pub mod lifecycle;
 pub mod mac;
+pub mod network;
 pub mod publish;
 pub mod role;
 pub mod selection;
