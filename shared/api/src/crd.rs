@@ -77,3 +77,34 @@ const STANDARD_PROPERTIES: &[(&str, &str, Option<&str>)] = &[
     ("kind", "string", Some("Kind of this object.")),
     ("metadata", "object", None),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_offer_neither_null_nor_default() {
+        fn check(path: &str, value: &serde_json::Value) {
+            match value {
+                serde_json::Value::Object(fields) => {
+                    for (key, value) in fields {
+                        let is_property = path.ends_with("/properties");
+                        assert!(is_property || (key != "nullable" && key != "default"), "{path}/{key}");
+                        check(&format!("{path}/{key}"), value);
+                    }
+                }
+                serde_json::Value::Array(items) => items.iter().for_each(|item| check(path, item)),
+                _ => {}
+            }
+        }
+        for crd in all() {
+            check(&crd.spec.names.kind, &serde_json::to_value(&crd).unwrap());
+        }
+    }
+
+    #[test]
+    fn definitions_are_listed_by_name() {
+        let plurals: Vec<_> = all().into_iter().map(|crd| crd.spec.names.plural).collect();
+        assert!(plurals.is_sorted(), "{plurals:?}");
+    }
+}

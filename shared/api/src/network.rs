@@ -527,3 +527,6 @@ impl Ipam {
         self.lifecycle == Some(IpamLifecycle::Persistent)
     }
 }
+
+#[cfg(test)]
+mod tests;

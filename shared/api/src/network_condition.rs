@@ -132,3 +132,52 @@ wire_enum! {
         ErrorAllocatingPod = "ErrorAllocatingPod",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_the_published_ones() {
+        fn texts<T: Copy>(all: &[T], text: impl Fn(T) -> &'static str) -> String {
+            all.iter().map(|one| text(*one)).collect::<Vec<_>>().join(" ")
+        }
+        let rows = [
+            (
+                texts(NetworkCondition::ALL, NetworkCondition::as_str),
+                "NetworkCreated TransportAccepted NetworkAllocationSucceeded NodesSelected UplinksReady",
+            ),
+            (
+                texts(CreatedReason::ALL, CreatedReason::as_str),
+                "NetworkAttachmentDefinitionCreated NetworkAttachmentDefinitionDeleted SyncError \
+                 NetworkAttachmentDefinitionSyncError VTEPNotFound VTEPNotAccepted EVPNConfigError",
+            ),
+            (
+                texts(TransportReason::ALL, TransportReason::as_str),
+                "NoOverlayTransportAccepted EVPNTransportAccepted VTEPNotFound VTEPNotAccepted EVPNConfigError \
+                 RouteAdvertisementsNotEnabled NoOverlayRouteAdvertisementsIsMissing \
+                 NoOverlayRouteAdvertisementsNotAccepted EVPNRouteAdvertisementsIsMissing \
+                 EVPNRouteAdvertisementsNotAccepted",
+            ),
+            (
+                texts(AllocationReason::ALL, AllocationReason::as_str),
+                "NetworkAllocationSucceeded InternalError",
+            ),
+            (texts(NodesReason::ALL, NodesReason::as_str), "DynamicAllocation"),
+            (
+                texts(UplinksReason::ALL, UplinksReason::as_str),
+                "UplinksReady UplinksNotReady UplinkUnsupportedGatewayMode UplinkUnsupportedTransport UplinkNotFound \
+                 UplinkOverlapOnNode UplinkNotFoundForNode UplinkNotResolvedForNode UplinkTerminating \
+                 GatewayConfigurationPending UplinkVRFAttachmentFailed UplinkBridgeMappingFailed \
+                 UplinkGatewayProgrammingFailed UplinkConfigurationConflict",
+            ),
+            (
+                texts(NetworkEvent::ALL, NetworkEvent::as_str),
+                "NetworkAllocationFailed InvalidConfig ErrorAllocatingPod",
+            ),
+        ];
+        for (texts, want) in rows {
+            assert_eq!(texts, want);
+        }
+    }
+}
