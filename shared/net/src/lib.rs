@@ -10,13 +10,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod facts;
 pub mod host_data;
 pub mod ipam;
 pub mod lifecycle;
 pub mod mac;
 pub mod network;
+pub mod overlap;
 pub mod publish;
+pub mod render;
 pub mod role;
 pub mod selection;
 mod selector;
