@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use causeway_api::cudn::ClusterUserDefinedNetworkSpec;
+use causeway_api::cudn::{ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec};
 use causeway_api::nad::{
-    DEFAULT_NETWORK_CONFIG, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec,
+    DEFAULT_NETWORK_CONFIG, GatewayMode, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec,
 };
-use causeway_api::route_advertisements::RouteAdvertisementsSpec;
-use causeway_api::udn::UserDefinedNetworkSpec;
+use causeway_api::network::Layout;
+use causeway_api::route_advertisements::{Advertisement, RouteAdvertisements, RouteAdvertisementsSpec};
+use causeway_api::udn::{UserDefinedNetwork, UserDefinedNetworkSpec};
 use causeway_rig::{Level, Rig, SharedRig, Suite};
 use http::Method;
 use kube::api::PostParams;
@@ -31,6 +32,7 @@ pub(crate) fn add(suite: Suite, rig: &SharedRig) -> Suite {
         .test_in(rig, Level::Api, "networks_have_a_status_endpoint_that_alone_writes_the_status", endpoints)
         .test_in(rig, Level::Api, "kubectl_prints_networks_as_upstream_and_more_on_request", columns)
         .test_in(rig, Level::Api, "a_network_attachment_definition_is_written_and_read_as_a_type", attachment)
+        .test_in(rig, Level::Api, "the_documentations_examples_are_taken_and_mean_what_it_says", examples)
 }
 
 /// A client of a server that serves the definitions and has the namespace.
@@ -230,15 +232,45 @@ async fn columns(rig: Arc<Rig>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Defines what belongs to somebody else.
+async fn with_attachments(rig: &Rig) -> anyhow::Result<Client> {
+    static DEFINED: OnceCell<()> = OnceCell::const_new();
+    let definition = include_str!("../../conformance/crd/network-attachment-definition.yaml");
+    let define = || async { rig.apply(definition).await.map(drop) };
+    DEFINED.get_or_try_init(define).await?;
+    ready(rig).await
+}
+
 async fn attachment(rig: Arc<Rig>) -> anyhow::Result<()> {
-    rig.apply(include_str!("../../conformance/crd/network-attachment-definition.yaml")).await?;
-    let api: Api<NetworkAttachmentDefinition> = Api::namespaced(ready(&rig).await?, NAMESPACE);
+    let api: Api<NetworkAttachmentDefinition> = Api::namespaced(with_attachments(&rig).await?, NAMESPACE);
     let spec = NetworkAttachmentDefinitionSpec { config: DEFAULT_NETWORK_CONFIG.to_owned() };
     let wanted = NetworkAttachmentDefinition::new("default", spec);
     let created = api.create(&PostParams::default(), &wanted).await.context("creating it")?;
     ensure!(created.spec == wanted.spec && created.key() == format!("{NAMESPACE}/default"), "{created:?}");
     let read = api.get("default").await.context("reading it")?;
-    let config = read.read(causeway_api::nad::GatewayMode::Shared)?;
+    let config = read.read(GatewayMode::Shared)?;
     ensure!(config.is_default_network(), "{config:?}");
+    Ok(())
+}
+
+async fn examples(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let client = with_attachments(&rig).await?;
+    rig.apply(include_str!("../../conformance/crd/examples.yaml")).await?;
+    rig.apply(include_str!("../../conformance/crd/example-expanded.yaml")).await?;
+    let networks: Api<UserDefinedNetwork> = Api::namespaced(client.clone(), "blue");
+    let expanded = networks.get("blue-network").await?.spec.network();
+    let Ok(Layout::Layer3(layer3)) = expanded.layout() else { anyhow::bail!("{expanded:?}") };
+    let cidrs: Vec<&str> = layer3.subnets.iter().map(|subnet| subnet.cidr.as_str()).collect();
+    ensure!(expanded.is_primary() && cidrs == ["103.103.0.0/16", "103.104.0.0/16"], "{expanded:?}");
+    let outside: ClusterUserDefinedNetwork = Api::all(client.clone()).get("blue").await?;
+    ensure!(outside.spec.uplinks == ["tenant-blue"], "{outside:?}");
+    let told: RouteAdvertisements = Api::all(client.clone()).get("blue").await?;
+    ensure!(told.spec.advertisements == [Advertisement::PodNetwork], "{told:?}");
+    let written: NetworkAttachmentDefinition = Api::namespaced(client, "nad-l3").get("l3-network").await?;
+    let config = written.read(GatewayMode::Other)?;
+    ensure!(
+        config.is_primary() && config.mtu == Some(1300) && config.subnets == ["10.128.0.0/16/24"],
+        "{config:?}"
+    );
     Ok(())
 }
