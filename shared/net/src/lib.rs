@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod activity;
 pub mod addresses;
 pub mod facts;
 pub mod host_data;
@@ -17,6 +18,7 @@ pub mod ipam;
 pub mod lifecycle;
 pub mod mac;
 pub mod network;
+pub mod network_condition;
 pub mod overlap;
 pub mod publish;
 pub mod render;
