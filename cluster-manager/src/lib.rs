@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod endpointslice;
 pub mod uplink;
 
 use causeway_runtime::client;
