@@ -3,6 +3,9 @@
 //! Its kind and definition belong to the Network Plumbing Working Group; Causeway owns what stands in `spec.config`
 //! of those of its CNI type ([`Config`]) and some annotations ([`crate::annotation::network`]).
 //!
+//! Source: OVN-Kubernetes, go-controller/pkg/cni/types/types.go, go-controller/pkg/config/cni.go and
+//! go-controller/pkg/util/multi_network.go.
+//!
 //! First file to read: `nad/config.rs`; `nad/read.rs` holds the way from text to [`Config`], with every refusal.
 
 #![allow(unreachable_pub, reason = "CustomResource derives a struct beside each spec")]

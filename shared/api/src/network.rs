@@ -4,7 +4,8 @@
 //! that an object which holds one can be read, reported and left alone. Fields hold text as users wrote it: what
 //! a subnet or address means is decided in `causeway-net`.
 //!
-//! The rules are upstream's, word for word: people and scripts know the messages.
+//! The rules are upstream's, word for word: people and scripts know the messages. Source: OVN-Kubernetes,
+//! go-controller/pkg/crd/userdefinednetwork/v1.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each type inside a private module of its own")]
 

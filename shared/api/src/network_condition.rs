@@ -1,6 +1,7 @@
 //! Conditions, reasons and Events of UserDefinedNetworks and ClusterUserDefinedNetworks.
 //!
-//! Every text is upstream's: `kubectl wait`, alerts and scripts name them.
+//! Every text is upstream's: `kubectl wait`, alerts and scripts name them. Source: OVN-Kubernetes,
+//! go-controller/pkg/clustermanager/userdefinednetwork, .../status_manager and .../uplink.
 
 use crate::wire::wire_enum;
 

@@ -1,4 +1,6 @@
 //! `RouteAdvertisements`: which addresses of which networks are told to the routers outside.
+//!
+//! Source: OVN-Kubernetes, go-controller/pkg/crd/routeadvertisements/v1 and go-controller/pkg/crd/types.
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each type inside a private module of its own")]
 

@@ -1,5 +1,7 @@
 //! Annotations on NetworkAttachmentDefinitions, written by the cluster manager: a network's identity.
 //!
+//! Source: OVN-Kubernetes, go-controller/pkg/networkmanager/nad_controller.go and go-controller/pkg/util/multi_network.go.
+//!
 //! Nodes ignore a network without an id. Upstream's readers allocate what an annotation says, however large; here a value
 //! out of range is an error and counts as absent.
 

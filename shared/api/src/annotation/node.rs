@@ -1,7 +1,8 @@
 //! Annotations on Nodes: what the cluster manager gives a node, and what a node tells about itself.
 //!
 //! Each `read_` takes the annotation's text and each `render_` gives it, byte for byte as upstream writes it: both write
-//! only what differs as text. The writer of each is named at its key.
+//! only what differs as text. The writer of each is named at its key. Source: OVN-Kubernetes,
+//! go-controller/pkg/util/node_annotations.go and subnet_annotations.go.
 
 use std::net::IpAddr;
 
