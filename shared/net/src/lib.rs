@@ -17,6 +17,7 @@
 
 pub mod activity;
 pub mod addresses;
+pub mod cudn_uplinks;
 pub mod facts;
 pub mod host_data;
 pub mod ipam;

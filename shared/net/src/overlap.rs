@@ -106,13 +106,18 @@ impl fmt::Display for Entry {
 
 /// Two ranges that share addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("pod or join subnet overlaps with already configured internal subnets: {later} overlaps {earlier}")]
-pub struct Overlap {
+#[error("{later} overlaps {earlier}")]
+pub struct Pair {
     /// The one that comes later in the list.
     pub later: Entry,
     /// The other one.
     pub earlier: Entry,
 }
+
+/// A network shares addresses with the cluster, or with itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("pod or join subnet overlaps with already configured internal subnets: {0}")]
+pub struct Overlap(pub Pair);
 
 /// Why a network has no transit subnet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,22 +175,34 @@ impl Own<'_> {
 /// # Errors
 /// The first two ranges that share an address.
 pub fn check(internal: &Internal, own: Own<'_>, transit: &[IpNet]) -> Result<(), Overlap> {
-    first_overlap(&own.entries(internal, transit)).map_or(Ok(()), Err)
+    first_overlap(&own.entries(internal, transit)).map_or(Ok(()), |pair| Err(Overlap(pair)))
 }
 
-/// Checks that ranges collide with none of those before them in the list: also for those of the cluster itself.
+/// Checks that the ranges which the cluster was configured with do not collide: what a start depends on.
 ///
 /// # Errors
 /// The first two that share an address.
-pub fn check_entries(entries: &[Entry]) -> Result<(), Overlap> {
-    first_overlap(entries).map_or(Ok(()), Err)
+pub fn check_cluster(internal: &Internal, hybrid_overlay: &[IpNet]) -> Result<(), Pair> {
+    let all = [
+        (Use::BuiltInJoin, internal.join.as_slice()),
+        (Use::Masquerade, &internal.masquerade),
+        (Use::Transit, &internal.transit),
+        (Use::Service, &internal.services),
+        (Use::HybridOverlay, hybrid_overlay),
+        (Use::Cluster, &internal.cluster),
+    ];
+    let entries = all
+        .into_iter()
+        .flat_map(|(use_, ranges)| ranges.iter().map(move |range| Entry { use_, range: *range }))
+        .collect::<Vec<_>>();
+    first_overlap(&entries).map_or(Ok(()), Err)
 }
 
-fn first_overlap(entries: &[Entry]) -> Option<Overlap> {
+fn first_overlap(entries: &[Entry]) -> Option<Pair> {
     entries.iter().enumerate().find_map(|(at, later)| {
         let before = entries.iter().take(at);
         let earlier = before.into_iter().find(|earlier| share(&earlier.range, &later.range))?;
-        Some(Overlap { later: *later, earlier: *earlier })
+        Some(Pair { later: *later, earlier: *earlier })
     })
 }
 
@@ -210,10 +227,10 @@ fn transit_subnet(internal: &Internal, own: Own<'_>, family: Family) -> Result<I
     for _ in 0..ATTEMPTS {
         let Err(overlap) = check(internal, own, &[candidate]) else { return Ok(candidate) };
         // The candidate is the last of the list: if it overlaps, it is the later one, and nothing else does.
-        if overlap.later.use_ != Use::Transit || overlap.later.range != candidate {
+        if overlap.0.later != (Entry { use_: Use::Transit, range: candidate }) {
             return Err(overlap.into());
         }
-        let blocker = overlap.earlier.range.trunc();
+        let blocker = overlap.0.earlier.range.trunc();
         let larger = if blocker.prefix_len() < candidate.prefix_len() { blocker } else { candidate };
         candidate = after(&larger, candidate.prefix_len()).ok_or(NoTransit::NoneFound)?;
     }

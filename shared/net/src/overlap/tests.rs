@@ -24,7 +24,7 @@ fn verdict(shape: Shape, subnets: &str, join: &str, excluded: &str) -> String {
     let own = Own { shape, subnets: &subnets, join: &join, excluded: &excluded };
     match check(&internal(), own, &[]) {
         Ok(()) => "ok".to_owned(),
-        Err(overlap) => format!("{} overlaps {}", overlap.later, overlap.earlier),
+        Err(overlap) => overlap.0.to_string(),
     }
 }
 
@@ -172,10 +172,25 @@ fn after_ten_candidates_or_at_the_end_of_all_addresses_there_is_no_transit_subne
 }
 
 #[test]
-fn the_clusters_own_ranges_are_compared_in_the_order_given() {
-    let entries = [(Use::Cluster, "10.0.0.0/8"), (Use::Service, "10.96.0.0/16")]
-        .map(|(use_, range)| Entry { use_, range: net(range) });
-    let overlap = check_entries(&entries).unwrap_err();
-    assert_eq!((overlap.later.use_, overlap.earlier.use_), (Use::Service, Use::Cluster));
-    assert_eq!(check_entries(&entries[..1]), Ok(()));
+fn a_cluster_whose_own_ranges_collide_is_told_which() {
+    assert_eq!(check_cluster(&internal(), &[]), Ok(()));
+    for (wrong, hybrid, want) in [
+        (
+            Internal { services: nets("10.129.0.0/16"), ..internal() },
+            "",
+            r#"cluster subnet "10.128.0.0/14" overlaps service subnet "10.129.0.0/16""#,
+        ),
+        (
+            Internal { transit: nets("100.64.3.0/24"), ..internal() },
+            "",
+            r#"transit switch subnet "100.64.3.0/24" overlaps built-in join subnet "100.64.0.0/16""#,
+        ),
+        (
+            internal(),
+            "10.96.0.0/12",
+            r#"hybrid overlay subnet "10.96.0.0/12" overlaps service subnet "10.96.0.0/16""#,
+        ),
+    ] {
+        assert_eq!(check_cluster(&wrong, &nets(hybrid)).unwrap_err().to_string(), want);
+    }
 }
