@@ -4,17 +4,17 @@
 //! what it was rebuilt from plus what it handed out since, so a restart that reads the annotations gives everybody what
 //! they had.
 //!
-//! [`ids`] hands out numbers, [`nodes`] subnets of a network to nodes; a [`range`] is one block of addresses of a
-//! network; both count in `slots`, a set of runs of taken positions in which every step is logarithmic in the number
-//! of runs.
+//! [`ids`] hands out numbers, [`evpn`] those of EVPN domains, [`nodes`] subnets of a network to nodes. A [`range`] is one
+//! block of addresses of a network. All count in `slots`, a set of runs of taken positions in which every step is
+//! logarithmic in the number of runs.
 //!
 //! Nothing is burnt by a write that fails: what was offered to a node or a name stays promised to it until it is
 //! released, so the next attempt offers the same.
 //!
 //! First file to read: [`nodes`].
 
+pub mod evpn;
 pub mod ids;
 pub mod nodes;
-
 pub mod range;
 mod slots;

@@ -212,22 +212,53 @@ impl NodeSubnets {
     /// Frees what a node has, and says what that was. The node gets it back if nobody else did.
     pub fn release(&mut self, node: &NodeName) -> Vec<IpNet> {
         self.waiting.remove(node);
-        for block in self.blocks.remove(node).unwrap_or_default() {
-            self.pools.unblock(&block);
-        }
+        self.block(node, &[]);
         let freed = self.owners.remove(node);
         for subnet in &freed {
             self.pools.release(subnet);
         }
+        self.block_freed(&freed);
         self.owners.remember(node, freed.clone());
         freed
     }
 
-    /// Takes away whatever a block of addresses touches that this network does not manage, as long as its node is
-    /// there: a hybrid overlay node's subnet.
-    pub fn block(&mut self, node: &NodeName, foreign: &IpNet) {
-        let blocks = self.pools.block(foreign, &self.pools.networks());
-        self.blocks.entry(node.clone()).or_default().extend(blocks);
+    /// Takes away whatever blocks of addresses touch that this network does not manage, as long as their node is there:
+    /// a hybrid overlay node's subnets. What another node has by then stays with it until that node is released.
+    pub fn set_foreign(&mut self, node: &NodeName, foreign: &[IpNet]) {
+        let blocks = self.blocks.get(node).map_or(&[][..], Vec::as_slice);
+        let unchanged = foreign.iter().all(|foreign| blocks.iter().any(|block| block.foreign == *foreign))
+            && blocks.iter().all(|block| foreign.contains(&block.foreign));
+        if !unchanged {
+            self.block(node, foreign);
+        }
+    }
+
+    fn block(&mut self, node: &NodeName, foreign: &[IpNet]) {
+        for block in self.blocks.remove(node).unwrap_or_default() {
+            self.pools.unblock(&block);
+        }
+        let blocks: Vec<pool::Block> = foreign.iter().flat_map(|foreign| self.pools.block(foreign)).collect();
+        if !blocks.is_empty() {
+            self.blocks.insert(node.clone(), blocks);
+        }
+    }
+
+    /// Blocks again what touches these addresses: they are free for the first time.
+    fn block_freed(&mut self, freed: &[IpNet]) {
+        if freed.is_empty() || self.blocks.is_empty() {
+            return;
+        }
+        let share =
+            |foreign: &IpNet| freed.iter().any(|freed| freed.contains(foreign) || foreign.contains(freed));
+        let concerned: Vec<(NodeName, Vec<IpNet>)> = self
+            .blocks
+            .iter()
+            .map(|(node, blocks)| (node.clone(), foreign_of(blocks)))
+            .filter(|(_, foreign)| foreign.iter().any(share))
+            .collect();
+        for (node, foreign) in concerned {
+            self.block(&node, &foreign);
+        }
     }
 
     /// Takes over the ranges that the network has now: new ones are searched in their place in the list, and no node
@@ -236,15 +267,11 @@ impl NodeSubnets {
     /// # Errors
     /// A range is gone or is cut differently, or two overlap; nothing changes then.
     pub fn expand(&mut self, ranges: &[HostRange]) -> Result<(), BadSetup> {
-        let before = self.pools.networks();
         self.families = self.pools.expand(ranges)?.with(self.families);
-        let added: Vec<IpNet> =
-            self.pools.networks().into_iter().filter(|network| !before.contains(network)).collect();
-        for blocks in self.blocks.values_mut() {
-            let foreign: BTreeSet<IpNet> = blocks.iter().map(|block| block.foreign).collect();
-            for foreign in foreign {
-                blocks.extend(self.pools.block(&foreign, &added));
-            }
+        let blocked: Vec<(NodeName, Vec<IpNet>)> =
+            self.blocks.iter().map(|(node, blocks)| (node.clone(), foreign_of(blocks))).collect();
+        for (node, foreign) in blocked {
+            self.block(&node, &foreign);
         }
         Ok(())
     }
@@ -352,16 +379,22 @@ impl NodeSubnets {
 
     /// Makes `subnets` what the node has, all of which it may have.
     fn hold(&mut self, node: &NodeName, subnets: Vec<IpNet>) {
-        let before = self.owners.of(node).to_vec();
-        for gone in before.iter().filter(|before| !subnets.contains(before)) {
+        let before = self.owners.of(node).iter();
+        let freed: Vec<IpNet> = before.filter(|before| !subnets.contains(before)).copied().collect();
+        for gone in &freed {
             self.pools.release(gone);
         }
+        self.block_freed(&freed);
         for subnet in &subnets {
             // Fresh ones are taken already, kept ones may not be.
             self.pools.take(subnet);
         }
         self.owners.set(node, subnets);
     }
+}
+
+fn foreign_of(blocks: &[pool::Block]) -> Vec<IpNet> {
+    blocks.iter().map(|block| block.foreign).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Where a subnet for a node comes from.

@@ -67,11 +67,6 @@ impl Pools {
         }
     }
 
-    /// Blocks of addresses that begin the ranges, to tell new ranges from old ones.
-    pub(super) fn networks(&self) -> Vec<IpNet> {
-        self.ranges.iter().map(Range::network).collect()
-    }
-
     /// The range that holds the first address of a subnet, and how it is cut.
     pub(super) fn range_of(&self, subnet: &IpNet) -> Option<(IpNet, u8)> {
         let range = self.holding(subnet)?;
@@ -138,12 +133,14 @@ impl Pools {
         self.ranges.iter_mut().filter(move |range| Family::of(&range.network()) == family)
     }
 
-    /// Takes what a foreign block touches in the ranges that begin with these blocks.
-    pub(super) fn block(&mut self, foreign: &IpNet, within: &[IpNet]) -> Vec<Block> {
-        let touched = self.ranges.iter_mut().filter(|range| within.contains(&range.network()));
-        touched
-            .map(|range| Block { foreign: *foreign, range: range.network(), runs: range.block(foreign) })
-            .collect()
+    /// Takes what a foreign block touches, range by range: an entry for each, also where nothing of it is free.
+    pub(super) fn block(&mut self, foreign: &IpNet) -> Vec<Block> {
+        let block = |range: &mut Range| Block {
+            foreign: *foreign,
+            range: range.network(),
+            runs: range.block(foreign),
+        };
+        self.ranges.iter_mut().map(block).collect()
     }
 
     pub(super) fn unblock(&mut self, block: &Block) {

@@ -93,7 +93,7 @@ fn the_reference_cases_give_the_published_subnets() {
         let theirs = nets(case.others);
         let mut state = NodeSubnets::rebuild(NetworkName::of_cudn("x"), setup, [(&other, theirs.as_slice())]);
         if let Some(hybrid) = case.hybrid {
-            state.block(&node("hybrid"), &net(hybrid));
+            state.set_foreign(&node("hybrid"), &[net(hybrid)]);
         }
         let annotated = nets(case.annotated);
         let found = state.sync(&node("n"), &annotated).unwrap();
@@ -255,7 +255,7 @@ fn a_node_that_joins_keeps_a_free_subnet_and_loses_one_of_another_node() {
 #[test]
 fn an_annotated_subnet_must_be_one_that_its_range_is_cut_into() {
     let mut state = subnets(&["172.16.0.0/16/24"]);
-    state.block(&node("hybrid"), &net("172.16.9.0/24"));
+    state.set_foreign(&node("hybrid"), &[net("172.16.9.0/24")]);
     for (annotated, why) in [
         ("172.16.4.0/23", "is not a subnet of length 24 as its range 172.16.0.0/16 is cut into"),
         ("172.16.4.0/25", "is not a subnet of length 24 as its range 172.16.0.0/16 is cut into"),
@@ -290,8 +290,9 @@ fn all_annotated_subnets_are_reserved_before_the_first_new_one() {
 #[test]
 fn addresses_of_a_hybrid_node_are_left_out_as_long_as_it_is_there() {
     let mut state = subnets(&["10.1.0.0/24/26"]);
-    state.block(&node("hybrid"), &net("10.1.0.0/25"));
-    state.block(&node("hybrid"), &net("10.2.0.64/26"));
+    let foreign = nets(&["10.1.0.0/25", "10.2.0.64/26"]);
+    state.set_foreign(&node("hybrid"), &foreign);
+    state.set_foreign(&node("hybrid"), &foreign);
     gets(&mut state, "a", &["10.1.0.128/26"]);
     state.expand(&ranges(&["10.1.0.0/24/26", "10.2.0.0/24/26"])).unwrap();
     gets(&mut state, "b", &["10.1.0.192/26"]);
@@ -301,6 +302,21 @@ fn addresses_of_a_hybrid_node_are_left_out_as_long_as_it_is_there() {
     gets(&mut state, "e", &["10.1.0.0/26"]);
     gets(&mut state, "f", &["10.1.0.64/26"]);
     gets(&mut state, "g", &["10.2.0.192/26"]);
+}
+
+#[test]
+fn foreign_addresses_that_a_node_had_before_are_left_out_once_it_is_gone() {
+    let mut state = subnets(&["10.1.0.0/24/26"]);
+    gets(&mut state, "a", &["10.1.0.0/26"]);
+    state.set_foreign(&node("hybrid"), &nets(&["10.1.0.0/26"]));
+    gets(&mut state, "a", &["10.1.0.0/26"]);
+    state.release(&node("a"));
+    for subnet in ["10.1.0.64/26", "10.1.0.128/26", "10.1.0.192/26"] {
+        gets(&mut state, &format!("n{subnet}"), &[subnet]);
+    }
+    assert!(state.sync(&node("a"), &[]).is_err());
+    state.set_foreign(&node("hybrid"), &[]);
+    gets(&mut state, "a", &["10.1.0.0/26"]);
 }
 
 /// The captured run of nodes that come and go, for the networks whose numbers no race moved.
