@@ -402,4 +402,6 @@ fn wishes_of(key: &PodKey, pod: &Pod) -> BTreeSet<(NodeName, Wish)> {
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod tests;
