@@ -320,4 +320,6 @@ fn size(value: Option<i32>) -> Option<u32> {
 }
 
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod tests;

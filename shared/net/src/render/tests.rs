@@ -7,7 +7,7 @@ fn nets(texts: &[&str]) -> Vec<IpNet> {
 }
 
 /// The cluster of the captured runs.
-fn cluster() -> Cluster {
+pub(super) fn cluster() -> Cluster {
     Cluster {
         internal: Internal {
             cluster: nets(&["10.128.0.0/14"]),
