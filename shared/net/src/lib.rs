@@ -23,6 +23,7 @@ pub mod host_data;
 pub mod ipam;
 pub mod lifecycle;
 pub mod mac;
+pub mod namespaces;
 pub mod network;
 pub mod network_condition;
 pub mod overlap;

@@ -181,7 +181,8 @@ impl NetworkIds {
     /// The id of the network of one of its NADs: the one that the network has; else the one that the NAD is annotated
     /// with, if nobody has it; else a new one.
     ///
-    /// At start NADs with an id come before those without, and each group oldest first, so that of two networks which
+    /// `annotated` is none where the annotation is no id. A NAD without one may have the id that a node tells in its
+    /// older annotation of all networks. At start NADs with an id come before those without, and each group oldest first, so that of two networks which
     /// claim one id the older keeps it.
     ///
     /// # Errors

@@ -5,8 +5,9 @@
 //!
 //! A subnet is promised to its node from the moment it is handed out until the node is released. A write that failed
 //! therefore changes nothing: the next attempt is offered the same (upstream gives the subnet up and moves on, so each
-//! failure burns one). A released node is remembered together with its subnets as long as nobody else got them: if it
-//! comes back it has them again (upstream gives it the next ones). Nothing else differs in which subnet goes to whom.
+//! failure burns one). The last thousand released nodes are remembered together with their subnets: one that comes back
+//! has them again, unless somebody else got them (upstream gives it the next ones). Nothing else differs in which subnet
+//! goes to whom. A rebuild keeps everybody's subnets; it forgets who left and where the search was, as upstream does.
 //!
 //! Every call costs the logarithm of what there is, and one step per range that is full.
 
@@ -201,6 +202,11 @@ impl NodeSubnets {
     #[must_use]
     pub fn of(&self, node: &NodeName) -> &[IpNet] {
         self.owners.of(node)
+    }
+
+    /// Every node that has something, with what it has.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, &[IpNet])> {
+        self.owners.nodes()
     }
 
     /// The node that has a subnet.

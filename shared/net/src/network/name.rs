@@ -137,6 +137,9 @@ impl NetworkName {
     }
 
     /// What names of OVN objects of this network start with; empty for the default network.
+    ///
+    /// Two networks whose names differ only in `-` and `.` share a prefix, as they do upstream: whoever writes to OVN has
+    /// to refuse the second one.
     #[must_use]
     pub fn ovn_prefix(&self) -> String {
         if self.is_default() {
@@ -255,6 +258,8 @@ mod tests {
         assert_eq!(NetworkName::from("a-b_c").ovn_prefix(), "a.b_c_");
         assert_eq!(NetworkName::from("x/y-z").ovn_prefix(), "x.y.z_");
         assert_eq!(NetworkName::default_network().ovn_prefix(), "");
+        // The trap: these two cannot be on one node.
+        assert_eq!(NetworkName::from("n_a-b").ovn_prefix(), NetworkName::from("n_a.b").ovn_prefix());
     }
 
     #[test]

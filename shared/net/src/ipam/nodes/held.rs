@@ -28,8 +28,7 @@ impl Owners {
         self.held.get(node).map_or(&[], Vec::as_slice)
     }
 
-    /// Every node with what it has.
-    #[cfg(test)]
+    /// Every node that has something, with what it has.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (&NodeName, &[IpNet])> {
         self.held.iter().map(|(node, subnets)| (node, subnets.as_slice()))
     }

@@ -226,7 +226,7 @@ proptest! {
                 }
                 Event::Grow if grown < growth.len() => {
                     let before: Vec<(NodeName, Vec<IpNet>)> =
-                        state.owners.nodes().map(|(node, subnets)| (node.clone(), subnets.to_vec())).collect();
+                        state.nodes().map(|(node, subnets)| (node.clone(), subnets.to_vec())).collect();
                     naive.add(growth[grown]);
                     grown += 1;
                     state.expand(&growth[..grown]).unwrap();
@@ -250,7 +250,7 @@ proptest! {
             check_sound(&state, &growth[..grown])?;
         }
         // Whoever is annotated with a complete set has the same after a rebuild, in whatever order they are read.
-        let settled: BTreeMap<NodeName, Vec<IpNet>> = state.owners.nodes()
+        let settled: BTreeMap<NodeName, Vec<IpNet>> = state.nodes()
             .filter(|(_, subnets)| subnets.len() == 2).map(|(node, subnets)| (node.clone(), subnets.to_vec())).collect();
         let mut rebuilt = rebuild(&growth[..grown], &settled);
         let backwards = settled.iter().rev().map(|(node, subnets)| (node, subnets.as_slice()));
