@@ -309,6 +309,9 @@ impl Activity {
         wishes: BTreeSet<(NodeName, Wish)>,
         now: Timestamp,
     ) -> Vec<Change> {
+        if self.mode == Mode::Everywhere {
+            return Vec::new();
+        }
         let before = self.sources.remove(&source).unwrap_or_default();
         let mut touched = Touched::default();
         // New ones first: what both need does not even begin to linger.
