@@ -40,7 +40,12 @@ fn main() -> ExitCode {
             nodes::rest,
         )
         .test_in(&rig, Level::Api, "each_annotation_of_a_pod_is_written_by_its_owner_alone", pods::owners)
-        .test_in(&rig, Level::Api, "a_pods_default_address_is_one_of_its_nodes", pods::addresses)
+        .test_in(
+            &rig,
+            Level::Api,
+            "a_pod_on_the_hosts_network_has_no_addresses_on_others",
+            pods::host_networked,
+        )
         .test_in(&rig, Level::Api, "programs_write_annotations_of_pods_of_their_own_node_only", pods::rest)
         .run()
 }

@@ -23,8 +23,6 @@ struct Policy {
     /// The version of the core group's kinds, their names with subresources, and the operations.
     resources: &'static [&'static str],
     operations: &'static [&'static str],
-    /// Every object of this kind is a parameter: each is asked.
-    params: Option<&'static str>,
     conditions: Vec<(&'static str, String)>,
     variables: Vec<(&'static str, String)>,
     validations: Vec<Validation>,
@@ -66,15 +64,8 @@ impl Policy {
             }]},
             "validations": self.validations.iter().map(Validation::object).collect::<Vec<_>>(),
         });
-        let mut bound = json!({"policyName": self.name, "validationActions": ["Deny"]});
-        if let (Some(spec), Some(bound)) = (spec.as_object_mut(), bound.as_object_mut()) {
-            if let Some(kind) = self.params {
-                spec.insert("paramKind".to_owned(), json!({"apiVersion": "v1", "kind": kind}));
-                bound.insert(
-                    "paramRef".to_owned(),
-                    json!({"selector": {}, "parameterNotFoundAction": "Deny"}),
-                );
-            }
+        let bound = json!({"policyName": self.name, "validationActions": ["Deny"]});
+        if let Some(spec) = spec.as_object_mut() {
             for (field, list) in [("matchConditions", &self.conditions), ("variables", &self.variables)] {
                 if !list.is_empty() {
                     spec.insert(field.to_owned(), list.iter().map(named).collect());

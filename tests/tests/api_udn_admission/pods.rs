@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use causeway_rig::Rig;
-use causeway_tests::access;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::world::{Attempts, NODES, PODS, Verdict, World, annotation, made, world};
+use crate::world::{Attempts, PODS, Verdict, World, annotation, made, world};
 
 const NETWORKS: &str = "k8s.ovn.org/pod-networks";
 const DETAILS: &str = "k8s.ovn.org/dpu.connection-details";
@@ -89,137 +88,33 @@ pub(crate) async fn owners(rig: Arc<Rig>) -> anyhow::Result<()> {
     attempts.finish()
 }
 
-/// What is said of the address, the pod, the annotation, and the end of the refusal.
-type Row = (&'static str, &'static str, String, Option<String>);
-
-fn default(ips: &str) -> String {
-    format!(r#"{{"default":{{"ip_addresses":{ips},"mac_address":""}}}}"#)
-}
-
-fn rows() -> Vec<Row> {
-    let stranger = |ip: &str, node: &str| Some(format!("{ip} does not belong to {node} node"));
-    let unreadable = || Some("its entry \"default\" cannot be read".to_owned());
-    vec![
-        ("in the subnet", "on-dual", default(r#"["10.244.1.5/24"]"#), None),
-        ("in both subnets", "on-dual", default(r#"["10.244.1.5/24","fd00:10:244:1::5/64"]"#), None),
-        ("in the subnet of the old form", "on-single", default(r#"["10.244.2.5/24"]"#), None),
-        ("none", "on-dual", default("null"), None),
-        ("of another network only", "on-dual", blue().as_str().unwrap_or_default().to_owned(), None),
-        ("outside", "on-dual", default(r#"["10.244.2.5/24"]"#), stranger("10.244.2.5/24", "dual")),
-        (
-            "one of two outside",
-            "on-dual",
-            default(r#"["10.244.1.5/24","fd00:10:244:2::5/64"]"#),
-            stranger("fd00:10:244:2::5/64", "dual"),
-        ),
-        (
-            "in the subnet of another network",
-            "on-dual",
-            default(r#"["10.99.0.5/24"]"#),
-            stranger("10.99.0.5/24", "dual"),
-        ),
-        ("on a node without subnets", "on-none", default(r#"["10.244.1.5/24"]"#), stranger("10.244.1.5/24", "none")),
-        ("no address at all", "on-dual", default(r#"["x"]"#), stranger("x", "dual")),
-        (
-            "hidden behind an escape",
-            "on-dual",
-            r#"{"\u0064efault":{"ip_addresses":["10.244.2.5/24"],"mac_address":""}}"#.to_owned(),
-            unreadable(),
-        ),
-        (
-            "said twice",
-            "on-dual",
-            r#"{"default":{"ip_addresses":["10.244.1.5/24"],"ip_addresses":["10.244.2.5/24"],"mac_address":""}}"#.to_owned(),
-            unreadable(),
-        ),
-        (
-            "said twice in other letters",
-            "on-dual",
-            r#"{"default":{"ip_addresses":["10.244.1.5/24"],"IP_addresses":["10.244.2.5/24"],"mac_address":""}}"#.to_owned(),
-            unreadable(),
-        ),
-        (
-            "of an entry that comes twice",
-            "on-dual",
-            r#"{"default":{"ip_addresses":["10.244.1.5/24"]},"default" : {"ip_addresses":["10.244.2.5/24"]}}"#.to_owned(),
-            unreadable(),
-        ),
-        (
-            "not at the beginning",
-            "on-dual",
-            r#"{"default":{"mac_address":"","ip_addresses":["10.244.1.5/24"]}}"#.to_owned(),
-            unreadable(),
-        ),
-        ("of a machine that takes it along", "migratable", default(r#"["10.244.2.5/24"]"#), None),
-        (
-            "of a pod on the host's network",
-            "host-networked",
-            default(r#"["10.244.1.5/24"]"#),
-            Some("the annotation is not allowed on host networked pods".to_owned()),
-        ),
-    ]
-}
-
-/// Nodes with subnets in each form, and pods on them.
-async fn placed(world: &World) -> anyhow::Result<()> {
-    let subnets = json!({"metadata": {"annotations": {
-        "k8s.ovn.org/node-subnets":
-            r#"{"blue_net":["10.99.0.0/24"],"default":["10.244.1.0/24","fd00:10:244:1::/64"]}"#,
-    }}});
-    let old_form = json!({"metadata": {"annotations": {
-        "k8s.ovn.org/node-subnets": r#"{"default":"10.244.2.0/24"}"#,
-    }}});
-    for (name, annotations) in [("dual", Some(subnets)), ("single", Some(old_form)), ("none", None)] {
-        made(&world.admin, NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}))
-            .await?;
-        if let Some(annotations) = annotations {
-            world.set(&format!("{NODES}/{name}"), annotations).await?;
-        }
-        made(&world.admin, PODS, &pod(&format!("on-{name}"), name)).await?;
-    }
-    let mut migratable = pod("migratable", "dual");
-    migratable["metadata"]["annotations"] =
-        json!({"kubevirt.io/allow-pod-bridge-network-live-migration": ""});
-    made(&world.admin, PODS, &migratable).await?;
-    let mut host_networked = pod("host-networked", "dual");
-    host_networked["spec"]["hostNetwork"] = json!(true);
-    made(&world.admin, PODS, &host_networked).await?;
-    Ok(())
-}
-
-pub(crate) async fn addresses(rig: Arc<Rig>) -> anyhow::Result<()> {
+pub(crate) async fn host_networked(rig: Arc<Rig>) -> anyhow::Result<()> {
     let world = world(rig).await?;
-    placed(world).await?;
-    let rows = rows();
     let mut attempts = Attempts::default();
-    for node in ["dual", "single", "none"] {
-        let agent = access::pod_token(&world.rig, access::Account::NodeAgent, node).await?;
-        let agent = access::client_of(&world.rig, &agent).await?;
-        for (what, name, text, because) in &rows {
-            let here = match *name {
-                "on-single" => "single",
-                "on-none" => "none",
-                _ => "dual",
-            };
-            if here != node {
-                continue;
-            }
-            for (user, client) in [(REGULAR, &agent), (MANAGER, &world.manager)] {
-                let sentence = because.as_ref().map(|because| {
-                    format!("user: \"{user}\" is not allowed to set {NETWORKS} on pod \"{name}\": {because}")
-                });
-                let verdict = sentence.as_deref().map_or(Verdict::Allowed, Verdict::Refused);
-                let body = annotation(NETWORKS, &json!(text));
-                let what = format!("{user}: an address {what}");
-                attempts.merge(&what, client, &paths(name)[1], &body, verdict).await?;
-            }
+    for (node, name) in [("a", "host-a"), ("b", "host-b")] {
+        let mut pod = pod(name, node);
+        pod["spec"]["hostNetwork"] = json!(true);
+        made(&world.admin, PODS, &pod).await?;
+    }
+    let networks = annotation(NETWORKS, &blue());
+    for (user, client, name) in [
+        (CARD, &world.card, "host-a"),
+        (REGULAR, &world.regular, "host-b"),
+        (MANAGER, &world.manager, "host-a"),
+    ] {
+        let sentence = format!(
+            "user: \"{user}\" is not allowed to set {NETWORKS} on pod \"{name}\": the annotation is not allowed on \
+             host networked pods"
+        );
+        for path in paths(name) {
+            let what = format!("{user} writes to {path}");
+            attempts.merge(&what, client, &path, &networks, Verdict::Refused(&sentence)).await?;
         }
     }
-    // What stands there already is not judged again.
-    world.set(&paths("on-dual")[0], annotation(NETWORKS, &json!(default(r#"["10.244.2.5/24"]"#)))).await?;
-    let gone = annotation(NETWORKS, &Value::Null);
-    let path = &paths("on-dual")[1];
-    attempts.merge("taken away", &world.manager, path, &gone, Verdict::Allowed).await?;
+    let details = annotation(DETAILS, &json!("{}"));
+    attempts
+        .merge("another annotation", &world.host, &paths("host-a")[1], &details, Verdict::Allowed)
+        .await?;
     attempts.finish()
 }
 
@@ -258,15 +153,5 @@ pub(crate) async fn rest(rig: Arc<Rig>) -> anyhow::Result<()> {
             attempts.merge(&format!("{user} writes {what}"), client, path, &body, refused).await?;
         }
     }
-    access::make_card(&world.rig, "pod-stranger").await?;
-    let token = access::card_token(&world.rig, "pod-stranger", "a").await?;
-    let stranger = access::client_of(&world.rig, &token).await?;
-    let sentence = format!(
-        "{} is not the card of node \"a\": annotation causeway.internal/dpu-identity of the Node is \"{CARD}\"",
-        access::card_user("pod-stranger")
-    );
-    let status = annotation(STATUS, &json!("{}"));
-    let refused = Verdict::Refused(&sentence);
-    attempts.merge("a stranger's card", &stranger, &paths("rest-a")[1], &status, refused).await?;
     attempts.finish()
 }

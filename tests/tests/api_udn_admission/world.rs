@@ -135,7 +135,6 @@ impl World {
             ("the administrator's right", &self.bob, &node, &host_cidrs, ""),
             ("the policy about pods", &self.host, &pod, &remark, "is not allowed to set"),
             ("the policy about others' pods", &self.ann, &pod, &networks, "is not allowed to set"),
-            ("the policy about addresses", &self.card, &pod, &networks, "cannot be read"),
             ("the policy about default networks", &self.admin, &pod, &other_default, "cannot be changed"),
             ("the policy about namespaces", &self.admin, &namespace, &label, "cannot be added"),
         ] {

@@ -17,7 +17,6 @@ pub(super) fn namespace_label() -> File {
         name: "user-defined-networks-namespace-label",
         resources: &["namespaces", "namespaces/status", "namespaces/finalize"],
         operations: &["UPDATE"],
-        params: None,
         conditions: Vec::new(),
         variables: [("before", "oldObject"), ("after", "object")]
             .map(|(name, object)| (name, format!("{object}.metadata.?labels[?'{PRIMARY}']")))
@@ -46,7 +45,6 @@ pub(super) fn default_network() -> File {
         name: "default-network-annotation",
         resources: &["pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"],
         operations: &["UPDATE"],
-        params: None,
         conditions: Vec::new(),
         variables: Vec::new(),
         validations: vec![Validation::text(

@@ -65,17 +65,12 @@ pub(super) const POD: [(&str, Owner); 3] = [
 ];
 
 const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
-/// Subnets of a Node by network.
-const NODE_SUBNETS: &str = "k8s.ovn.org/node-subnets";
-/// Pods that take their address along when they move to another node. Source: upstream, `kubevirt.IsPodLiveMigratable`.
-const MIGRATABLE: &str = "kubevirt.io/allow-pod-bridge-network-live-migration";
 
 pub(super) fn nodes() -> File {
     let agents = Policy {
         name: "node-annotations.access.causeway.internal",
         resources: &["nodes", "nodes/status"],
         operations: &["CREATE", "UPDATE", "DELETE"],
-        params: None,
         conditions: vec![("programs", programs())],
         variables: who()
             .into_iter()
@@ -153,7 +148,6 @@ pub(super) fn pods() -> File {
         name: "pod-annotations.access.causeway.internal",
         resources: &["pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"],
         operations: &["UPDATE"],
-        params: None,
         conditions: vec![("programs", programs())],
         variables: who().into_iter().chain(changed()).chain([("own", own(&POD))]).collect(),
         validations: vec![
@@ -187,93 +181,10 @@ pub(super) fn pods() -> File {
          (cluster-admin may; others by ClusterRole causeway-network-administrator). A new pod may come with them, as from\n\
          a backup.\n\
          \n\
-         The address on the default network has to be of the Node's subnets. A policy cannot look a Node up, so each is asked\n\
-         (see access-uplinkstate-cards.yaml). Nor can it read JSON: the entry \"default\" is read by its text, so it has to\n\
-         be in the form in which Causeway and OVN-Kubernetes write it, ip_addresses first.",
-        bound([agents, addresses(), others("pod-annotations-others.access.causeway.internal", &POD, "pod")]),
+         Whether an address is one of the Node's subnets is not asked: a policy cannot look a Node up, and one that has all\n\
+         Nodes as parameters would be asked by each of them about each write of each kubelet.",
+        bound([agents, others("pod-annotations-others.access.causeway.internal", &POD, "pod")]),
     )
-}
-
-/// Whether the default network's addresses are the node's, and whether a card is the node's. Every Node is asked.
-fn addresses() -> Policy {
-    // Escapes could hide a key, and so could one that comes twice: neither is written by anybody in earnest.
-    let readable = r#"!variables.text.contains('\\')
-  && (variables.text.findAll('"default"\\s*:').size() == 0
-    || (variables.text.findAll('"default"\\s*:').size() == 1
-    && variables.text.findAll('(?i)"ip_addresses"').size() == variables.text.findAll('\\{\\s*"ip_addresses"').size()
-    && variables.entry != ''))"#;
-    Policy {
-        name: "pod-addresses.access.causeway.internal",
-        resources: &["pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"],
-        operations: &["UPDATE"],
-        params: Some("Node"),
-        conditions: vec![
-            ("programs", programs()),
-            (
-                "something-to-ask",
-                format!(
-                    "'system:serviceaccounts:{CARDS}' in request.userInfo.?groups.orValue([])\n  || object.metadata.?annotations[?'{POD_NETWORKS}'] != oldObject.metadata.?annotations[?'{POD_NETWORKS}']"
-                ),
-            ),
-            ("the-node-of-the-pod", "params.metadata.name == object.spec.?nodeName.orValue('')".to_owned()),
-        ],
-        variables: [
-            ("isCard", format!("'system:serviceaccounts:{CARDS}' in request.userInfo.?groups.orValue([])")),
-            ("text", format!("object.metadata.?annotations[?'{POD_NETWORKS}'].orValue('')")),
-            (
-                "isJudged",
-                format!(
-                    "variables.text != ''\n  && optional.of(variables.text) != oldObject.metadata.?annotations[?'{POD_NETWORKS}']\n  && !('{MIGRATABLE}' in object.metadata.?annotations.orValue({{}}))"
-                ),
-            ),
-            (
-                "entry",
-                r#"variables.text.find('"default"\\s*:\\s*\\{\\s*"ip_addresses"\\s*:\\s*(null|\\[[^\\]]*\\])')"#
-                    .to_owned(),
-            ),
-            ("isReadable", readable.to_owned()),
-            (
-                "ips",
-                r#"variables.entry.find('\\[[^\\]]*\\]').findAll('"[^"]*"').map(ip, ip.replace('"', ''))"#.to_owned(),
-            ),
-            (
-                "subnets",
-                format!(
-                    r#"params.metadata.?annotations[?'{NODE_SUBNETS}'].orValue('')
-  .find('"default"\\s*:\\s*(\\[[^\\]]*\\]|"[^"]*")')
-  .findAll('"[^"]*/[0-9]+"').map(subnet, subnet.replace('"', '')).filter(subnet, isCIDR(subnet))"#
-                ),
-            ),
-            (
-                "strangers",
-                "variables.ips.filter(ip, !isCIDR(ip)\n  || !variables.subnets.exists(subnet, cidr(subnet).containsIP(cidr(ip).ip())))"
-                    .to_owned(),
-            ),
-        ]
-        .into(),
-        validations: vec![
-            Validation::computed(
-                "!variables.isCard\n  || params.metadata.?annotations[?'causeway.internal/dpu-identity'].orValue('') == request.userInfo.username",
-                r#"'%s is not the card of node "%s": annotation causeway.internal/dpu-identity of the Node is "%s"'
-  .format([request.userInfo.username, params.metadata.name,
-    params.metadata.?annotations[?'causeway.internal/dpu-identity'].orValue('')])"#,
-            ),
-            Validation::computed(
-                "!variables.isJudged || variables.isReadable",
-                format!(
-                    r#"'user: "%s" is not allowed to set {POD_NETWORKS} on pod "%s": its entry "default" cannot be read'
-  .format([request.userInfo.username, request.name])"#
-                ),
-            ),
-            Validation::computed(
-                "!variables.isJudged || !variables.isReadable || variables.strangers.size() == 0",
-                format!(
-                    r#"'user: "%s" is not allowed to set {POD_NETWORKS} on pod "%s": %s does not belong to %s node'
-  .format([request.userInfo.username, request.name, variables.strangers.join(', '), params.metadata.name])"#
-                ),
-            ),
-        ],
-    }
 }
 
 /// Refuses whoever is none of our programs and has no right to write these annotations.
@@ -289,7 +200,6 @@ fn others(name: &'static str, table: &[(&str, Owner)], kind: &str) -> Policy {
         name,
         resources,
         operations,
-        params: None,
         conditions: vec![
             ("others", format!("!({})", programs())),
             // Heartbeats end here.

@@ -43,7 +43,7 @@ fn every_policy_fails_closed_and_its_binding_denies() {
     let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
     let (policies, bindings) =
         (of_kind("ValidatingAdmissionPolicy"), of_kind("ValidatingAdmissionPolicyBinding"));
-    assert_eq!((policies.len(), bindings.len()), (7, 7));
+    assert_eq!((policies.len(), bindings.len()), (6, 6));
     assert!(policies.iter().all(|policy| policy["spec"]["failurePolicy"] == "Fail"));
     for binding in bindings {
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
