@@ -36,5 +36,6 @@ mod selector;
 pub mod simulated;
 pub mod state_name;
 pub mod takeover;
+pub mod transport;
 pub mod uplinks_ready;
 pub mod wire;
