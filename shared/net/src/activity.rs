@@ -16,7 +16,9 @@ mod selection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use causeway_api::nad::Config;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::network::name::{NadKey, Namespace, NetworkName, NodeName};
 
@@ -129,6 +131,33 @@ pub enum Scope {
     OnDemand,
     /// On every node: somebody wrote the NAD by hand, or it is the default network's.
     Everywhere,
+}
+
+impl Life {
+    /// Of a pod in this phase.
+    #[must_use]
+    pub fn of(phase: Option<&str>) -> Self {
+        if matches!(phase, Some("Succeeded" | "Failed")) { Self::Finished } else { Self::Running }
+    }
+}
+
+impl Kind {
+    /// Of the NAD with this config.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        if config.is_primary() { Self::Primary } else { Self::Secondary }
+    }
+}
+
+impl Scope {
+    /// Of a NAD with these owners.
+    #[must_use]
+    pub fn of(owners: &[OwnerReference]) -> Self {
+        let kinds = ["UserDefinedNetwork", "ClusterUserDefinedNetwork"];
+        let ours =
+            |owner: &OwnerReference| owner.controller == Some(true) && kinds.contains(&owner.kind.as_str());
+        if owners.iter().any(ours) { Self::OnDemand } else { Self::Everywhere }
+    }
 }
 
 /// Who needs what where.

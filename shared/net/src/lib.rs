@@ -7,7 +7,8 @@
 //! For tenant networks: names and numbers of networks and nodes ([`network`]), who gets which id and subnet ([`ipam`]),
 //! the config of a network's NADs ([`render`]) and whether its addresses collide with the cluster's ([`overlap`]), which
 //! node needs which network ([`activity`]), whether its Uplinks are ready there ([`uplinks_ready`]) and in which routing
-//! domain they lie ([`routing_domain`]).
+//! domain they lie ([`routing_domain`]), whether its transport works ([`transport`]), what conditions say of all that
+//! ([`network_condition`]).
 //!
 //! Never reads a store, the environment or the time: all of it comes in as arguments.
 //!

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_api::condition::{self, ConditionStatus};
+use causeway_api::network::Transport;
 use causeway_api::route_advertisements::{Advertisement, AdvertisementCondition, RouteAdvertisements};
 
 use crate::network::id::NetworkId;
@@ -112,6 +113,17 @@ pub enum Overlay {
     No,
 }
 
+impl Overlay {
+    /// Of a network with this transport.
+    #[must_use]
+    pub fn of(transport: Option<&Transport>) -> Self {
+        match transport {
+            Some(Transport::NoOverlay) => Self::No,
+            Some(Transport::Evpn | Transport::Unknown(_)) | None => Self::Yes,
+        }
+    }
+}
+
 /// The routing domain of a network on a node: its own, if the network is told to routers there and none of those is for
 /// the default one.
 #[must_use]
@@ -183,8 +195,9 @@ mod tests {
     fn a_network_lies_in_its_own_vrf_if_it_is_told_to_routers_and_not_to_those_of_the_default_one() {
         let (auto, other, default) = (accepted(Some("auto")), accepted(Some("red")), accepted(None));
         for (named, overlay, want) in [
-            (&[][..], Overlay::Yes, RoutingDomain::Default),
-            (&[], Overlay::No, vrf()),
+            (&[][..], Overlay::of(None), RoutingDomain::Default),
+            (&[], Overlay::of(Some(&Transport::NoOverlay)), vrf()),
+            (&[], Overlay::of(Some(&Transport::Evpn)), RoutingDomain::Default),
             (&[&auto], Overlay::Yes, vrf()),
             (&[&other], Overlay::Yes, vrf()),
             (&[&default], Overlay::Yes, RoutingDomain::Default),

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use causeway_api::condition::{ConditionStatus, Wanted, is_true};
+use causeway_api::network::Transport;
 use causeway_api::network_condition::{CreatedReason, NetworkCondition, TransportReason};
 use causeway_api::route_advertisements::{
     Advertisement, AdvertisementCondition, RouteAdvertisements, SelectionType,
@@ -21,6 +22,18 @@ pub enum Routed {
     NoOverlay,
     /// EVPN.
     Evpn,
+}
+
+impl Routed {
+    /// Of a network with this transport; none where nobody has to be told.
+    #[must_use]
+    pub fn of(transport: Option<&Transport>) -> Option<Self> {
+        match transport {
+            Some(Transport::NoOverlay) => Some(Self::NoOverlay),
+            Some(Transport::Evpn) => Some(Self::Evpn),
+            Some(Transport::Unknown(_)) | None => None,
+        }
+    }
 }
 
 /// What keeps EVPN from working. Permanent until the cluster or the VTEP changes.
@@ -345,6 +358,14 @@ mod tests {
             assert_eq!(format!("{reason}: {message}"), created);
             assert_eq!(problem.freezes_nads(), freezes, "{problem}");
         }
+    }
+
+    #[test]
+    fn only_transports_without_an_overlay_of_ours_need_routers() {
+        assert_eq!(Routed::of(None), None);
+        assert_eq!(Routed::of(Some(&Transport::NoOverlay)), Some(Routed::NoOverlay));
+        assert_eq!(Routed::of(Some(&Transport::Evpn)), Some(Routed::Evpn));
+        assert_eq!(Routed::of(Some(&Transport::Unknown("Pigeon".into()))), None);
     }
 
     #[test]

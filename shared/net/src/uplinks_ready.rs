@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use causeway_api::condition::{ConditionStatus, Wanted};
+use causeway_api::network::Transport;
 use causeway_api::network_condition::{NetworkCondition, UplinksReason};
 
 use crate::facts::UplinkFacts;
@@ -61,6 +62,17 @@ pub enum Carrier {
     Supported,
     /// EVPN.
     Evpn,
+}
+
+impl Carrier {
+    /// Of a network with this transport.
+    #[must_use]
+    pub fn of(transport: Option<&Transport>) -> Self {
+        match transport {
+            Some(Transport::Evpn) => Self::Evpn,
+            Some(Transport::NoOverlay | Transport::Unknown(_)) | None => Self::Supported,
+        }
+    }
 }
 
 /// The network.

@@ -76,7 +76,7 @@ impl Manager {
             let key = pod_key(key);
             let pod = Pod {
                 node: text("on").map(NodeName::from),
-                life: if text("phase") == Some("Succeeded") { Life::Finished } else { Life::Running },
+                life: Life::of(text("phase")),
                 netns: if event["host"] == true { Netns::Hosts } else { Netns::Own },
                 attachments: attachments(&key.namespace, text("networks").unwrap_or_default()).unwrap(),
             };

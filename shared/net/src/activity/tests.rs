@@ -146,6 +146,36 @@ fn the_captured_run_gives_the_captured_numbers_and_subnets() {
 }
 
 #[test]
+fn objects_tell_what_they_are() {
+    use crate::render::{Owner, owner_reference};
+    for (phase, life) in [
+        (None, Life::Running),
+        (Some("Pending"), Life::Running),
+        (Some("Running"), Life::Running),
+        (Some("Unknown"), Life::Running),
+        (Some("Succeeded"), Life::Finished),
+        (Some("Failed"), Life::Finished),
+    ] {
+        assert_eq!(Life::of(phase), life, "{phase:?}");
+    }
+    let ours = owner_reference(Owner::Cudn { name: "c", uid: "u" });
+    let udn = owner_reference(Owner::Udn { name: "c", uid: "u" });
+    let not_in_charge = OwnerReference { controller: None, ..ours.clone() };
+    let other = OwnerReference { kind: "Tenant".into(), ..ours.clone() };
+    for (owners, scope) in [
+        (vec![], Scope::Everywhere),
+        (vec![not_in_charge], Scope::Everywhere),
+        (vec![other.clone()], Scope::Everywhere),
+        (vec![other, ours], Scope::OnDemand),
+        (vec![udn], Scope::OnDemand),
+    ] {
+        assert_eq!(Scope::of(&owners), scope, "{owners:?}");
+    }
+    let primary = Config { role: Some(causeway_api::network::Role::Primary), ..Config::default() };
+    assert_eq!((Kind::of(&primary), Kind::of(&Config::default())), (Kind::Primary, Kind::Secondary));
+}
+
+#[test]
 fn a_restart_does_not_count_pods_in_the_hosts_network() {
     // Upstream counts them in its first pass, and the node gets a subnet that nobody uses.
     let mut run = Run::on_demand(&["002"]);

@@ -86,7 +86,7 @@ impl World {
 
     fn verdict(&self, uplinks: &[&str]) -> Verdict {
         let uplinks: Vec<String> = uplinks.iter().map(|&name| name.to_owned()).collect();
-        let network = Network { name: "c", uplinks: &uplinks, carrier: Carrier::Supported };
+        let network = Network { name: "c", uplinks: &uplinks, carrier: Carrier::of(None) };
         let active = self.nodes.iter().map(|(name, labels)| (name.clone(), labels)).collect();
         verdict(network, GatewayMode::Shared, &active, self)
     }
@@ -179,9 +179,10 @@ fn before_any_node_is_looked_at_the_first_problem_wins() {
     unreadable.says(&["br-blue", "gone"], "False/UplinkNotFound: Uplink gone is missing");
 
     let uplinks = ["br-blue".to_owned()];
-    let network = Network { name: "c", uplinks: &uplinks, carrier: Carrier::Evpn };
+    let network = Network { name: "c", uplinks: &uplinks, carrier: Carrier::of(Some(&Transport::Evpn)) };
     let active = BTreeMap::new();
     let says = |network, mode| verdict(network, mode, &active, &world);
+    assert_eq!(Carrier::of(Some(&Transport::NoOverlay)), Carrier::Supported);
     let mode = says(network, GatewayMode::Local);
     assert_eq!(mode.reason, UplinksReason::UplinkUnsupportedGatewayMode);
     assert_eq!(mode.message, "Uplink requires shared gateway mode, got local");
