@@ -4,7 +4,7 @@
 //! config, or the one reason why there is none, in upstream's words and order: the first problem wins. What the
 //! controller adds is its own prefix `failed to generate NetworkAttachmentDefinition: `.
 //!
-//! [`check`] is the part that also goes for configs that people wrote by hand.
+//! [`accept`] is the part that also goes for configs that people wrote by hand.
 //! Source: ovn-kubernetes `userdefinednetwork/template` and `util.ParseNADInfo`.
 
 mod error;
@@ -209,11 +209,8 @@ fn evpn(spec: &Evpn, vids: Vids) -> EvpnConfig {
     }
 }
 
-/// Transit subnets for the config of a layer 2 primary network, which a hand-written one need not name.
-///
-/// # Errors
-/// There is none, or something else overlaps.
-pub fn transit_subnets(config: &Config, cluster: &Cluster) -> Result<Vec<IpNet>, ConfigError> {
+/// Transit subnets for the config of a layer 2 primary network.
+fn transit_subnets(config: &Config, cluster: &Cluster) -> Result<Vec<IpNet>, ConfigError> {
     let addresses = addresses(config, cluster).map_err(ConfigError::Layer2Subnets)?;
     let subnets = addresses.subnets.networks();
     let own = Own {
@@ -225,11 +222,28 @@ pub fn transit_subnets(config: &Config, cluster: &Cluster) -> Result<Vec<IpNet>,
     Ok(overlap::transit_subnets(&cluster.internal, own)?)
 }
 
-/// Checks a config that says everything it means, also one that was written by hand, and reads its addresses.
+/// Checks a config that was read from a NAD, whoever wrote it, and gives a layer 2 primary network the transit subnets
+/// that it does not name.
 ///
 /// # Errors
 /// The first thing that is wrong, in upstream's order.
-pub fn check(config: &Config, nad: &NadKey, cluster: &Cluster) -> Result<Addresses, ConfigError> {
+pub fn accept(config: &Config, nad: &NadKey, cluster: &Cluster) -> Result<(Config, Addresses), ConfigError> {
+    if let Some(problem) = config.problems(&nad.to_string(), cluster.gateway_mode).into_iter().next() {
+        return Err(problem.into());
+    }
+    let mut config = config.clone();
+    let layer2 = config.topology == Some(Topology::Layer2);
+    if layer2 && config.is_primary() && config.transit_subnets.is_empty() {
+        let transit = transit_subnets(&config, cluster)
+            .map_err(|cause| ConfigError::DynamicTransit { nad: nad.clone(), cause: Box::new(cause) })?;
+        config.transit_subnets = transit.iter().map(ToString::to_string).collect();
+    }
+    let addresses = check(&config, nad, cluster)?;
+    Ok((config, addresses))
+}
+
+/// Checks a config that says everything it means, and reads its addresses.
+fn check(config: &Config, nad: &NadKey, cluster: &Cluster) -> Result<Addresses, ConfigError> {
     if let Some(problem) = config.problems(&nad.to_string(), cluster.gateway_mode).into_iter().next() {
         return Err(problem.into());
     }

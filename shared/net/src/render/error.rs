@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use crate::addresses::{BadAddresses, Part};
 use crate::ipam::nodes::Family;
+use crate::network::name::NadKey;
 use crate::overlap::{NoTransit, Overlap};
 
 /// Why a NAD cannot be rendered.
@@ -52,6 +53,14 @@ pub enum ConfigError {
     /// A layer 2 primary network overlaps the cluster's ranges, or finds no transit subnet beside them.
     #[error(transparent)]
     Transit(#[from] NoTransit),
+    /// The same of a layer 2 primary network that somebody wrote by hand.
+    #[error("failed to set dynamic transit subnet for layer2 primary NAD {nad}: {cause}")]
+    DynamicTransit {
+        /// The NAD.
+        nad: NadKey,
+        /// Why.
+        cause: Box<ConfigError>,
+    },
     /// EVPN is off.
     #[error("EVPN transport requested but EVPN feature is not enabled")]
     EvpnDisabled,

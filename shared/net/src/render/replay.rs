@@ -66,6 +66,16 @@ fn every_captured_network_gives_the_captured_bytes_or_the_captured_refusal() {
             assert!(matches!(found, Err(RenderError::Config(ConfigError::NoRoom { .. }))), "{label}");
             continue;
         }
+        if let Ok(rendered) = &found {
+            // What was rendered reads back, and every component accepts it as it is.
+            let read =
+                Config::read(&rendered.config.render(), &nad.to_string(), GatewayMode::Shared).unwrap();
+            assert_eq!(
+                accept(&read, &nad, &cluster_of(&case.families)).unwrap().0,
+                rendered.config,
+                "{label}"
+            );
+        }
         let found = found.map(|rendered| rendered.config.render()).map_err(|error| error.to_string());
         let want = case.config.ok_or_else(|| case.refused.unwrap_or_default());
         assert_eq!(found, want, "{label}");

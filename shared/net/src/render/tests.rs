@@ -514,11 +514,21 @@ fn a_hand_written_layer_2_network_gets_its_transit_subnet_and_is_checked_alike()
         subnets: vec!["100.88.5.0/24".into()],
         ..Config::default()
     };
-    assert_eq!(transit_subnets(&config, &cluster()).unwrap(), nets(&["100.89.0.0/16"]));
     let nad = NadKey::new("n", "mine");
-    assert!(check(&config, &nad, &cluster()).is_ok());
+    let (full, addresses) = accept(&config, &nad, &cluster()).unwrap();
+    assert_eq!(full.transit_subnets, ["100.89.0.0/16"]);
+    assert_eq!(addresses.transit, nets(&["100.89.0.0/16"]));
+    assert_eq!(accept(&full, &nad, &cluster()).unwrap().0, full, "what it names stays");
     let taken = Config { transit_subnets: vec!["100.88.0.0/16".into()], ..config.clone() };
-    assert!(matches!(check(&taken, &nad, &cluster()), Err(ConfigError::Overlap(_))));
-    let other = check(&config, &NadKey::new("n", "other"), &cluster()).unwrap_err();
+    assert!(matches!(accept(&taken, &nad, &cluster()), Err(ConfigError::Overlap(_))));
+    let other = accept(&config, &NadKey::new("n", "other"), &cluster()).unwrap_err();
     assert_eq!(other.to_string(), "net-attach-def name (n/other) is inconsistent with config (n/mine)");
+    let services = Config { subnets: vec!["10.96.0.0/24".into()], ..config.clone() };
+    assert_eq!(
+        accept(&services, &nad, &cluster()).unwrap_err().to_string(),
+        "failed to set dynamic transit subnet for layer2 primary NAD n/mine: pod or join subnet overlaps with already \
+         configured internal subnets: user defined subnet \"10.96.0.0/24\" overlaps service subnet \"10.96.0.0/16\""
+    );
+    let secondary = Config { role: None, ..config };
+    assert!(accept(&secondary, &nad, &cluster()).unwrap().0.transit_subnets.is_empty());
 }
