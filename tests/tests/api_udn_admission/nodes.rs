@@ -118,6 +118,15 @@ pub(crate) async fn owners(rig: Arc<Rig>) -> anyhow::Result<()> {
         attempts.send(&what, &world.ann, create(), NODES, Some(&new), refused).await?;
         attempts.send(&what, &world.bob, create(), NODES, Some(&new), Verdict::Allowed).await?;
     }
+    // The cluster manager's, or of whoever else writes it.
+    let hybrid = annotation(&full("hybrid-overlay-node-subnet"), &json!("172.16.0.0/24"));
+    for (user, client, node, sides) in programs(world) {
+        let sentence = not_theirs(user, node, &full("hybrid-overlay-node-subnet"));
+        let is_manager = sides.contains(&Side::Manager);
+        let verdict = if is_manager { Verdict::Allowed } else { Verdict::Refused(&sentence) };
+        attempts.merge(&format!("{user}'s hybrid subnet"), client, &paths(node)[1], &hybrid, verdict).await?;
+    }
+    attempts.merge("others' hybrid subnet", &world.ann, &paths("a")[0], &hybrid, Verdict::Allowed).await?;
     // What nobody owns is no program's, and everybody's else.
     let note = annotation("example.com/note", &json!("x"));
     for (user, client, node, _) in programs(world) {

@@ -21,10 +21,12 @@ pub(super) enum Owner {
     Card,
     /// The side that holds the bridge, or the cluster manager, which gives addresses that a whole network shares.
     CardOrManager,
+    /// The cluster manager, or whoever else may write there at all.
+    ManagerOrOthers,
 }
 
 /// Annotations of Nodes.
-pub(super) const NODE: [(&str, Owner); 22] = [
+pub(super) const NODE: [(&str, Owner); 23] = [
     ("k8s.ovn.org/node-subnets", Owner::Manager),
     ("k8s.ovn.org/network-ids", Owner::Manager),
     ("k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-ids", Owner::Manager),
@@ -32,6 +34,7 @@ pub(super) const NODE: [(&str, Owner); 22] = [
     ("k8s.ovn.org/node-transit-switch-port-ifaddr", Owner::Manager),
     // Only ever removed.
     ("k8s.ovn.org/node-gateway-router-lrp-ifaddrs", Owner::Manager),
+    ("k8s.ovn.org/hybrid-overlay-node-subnet", Owner::ManagerOrOthers),
     ("k8s.ovn.org/host-cidrs", Owner::Host),
     ("k8s.ovn.org/primary-dpu-host-addr", Owner::Host),
     ("k8s.ovn.org/node-mgmt-port", Owner::Host),
@@ -189,7 +192,8 @@ pub(super) fn pods() -> File {
 
 /// Refuses whoever is none of our programs and has no right to write these annotations.
 fn others(name: &'static str, table: &[(&str, Owner)], kind: &str) -> Policy {
-    let keys: Vec<&str> = table.iter().map(|(key, _)| *key).collect();
+    let guarded = table.iter().filter(|(_, owner)| *owner != Owner::ManagerOrOthers);
+    let keys: Vec<&str> = guarded.map(|(key, _)| *key).collect();
     let list = list(&keys);
     let differs = "object.metadata.?annotations[?k]\n  != (oldObject == null ? optional.none() : oldObject.metadata.?annotations[?k])";
     let (resources, operations): (&[_], &[_]) = match kind {
@@ -294,10 +298,10 @@ fn own(table: &[(&str, Owner)]) -> String {
     };
     format!(
         "variables.isManager ? {}\n  : variables.isHost ? {}\n  : variables.isCard ? {}\n  : {}",
-        of(|owner| matches!(owner, Owner::Manager | Owner::CardOrManager)),
+        of(|owner| matches!(owner, Owner::Manager | Owner::CardOrManager | Owner::ManagerOrOthers)),
         of(|owner| owner == Owner::Host),
         of(|owner| matches!(owner, Owner::Card | Owner::CardOrManager)),
-        of(|owner| owner != Owner::Manager),
+        of(|owner| matches!(owner, Owner::Host | Owner::Card | Owner::CardOrManager)),
     )
 }
 

@@ -32,8 +32,11 @@ fn agents_may_write_what_upstreams_may_and_nothing_of_the_managers() {
     ]
     .map(|key| format!("k8s.ovn.org/{key}"))
     .into();
-    let ours: BTreeSet<String> =
-        NODE.iter().filter(|(_, owner)| *owner != Owner::Manager).map(|(key, _)| (*key).to_owned()).collect();
+    let ours: BTreeSet<String> = NODE
+        .iter()
+        .filter(|(_, owner)| matches!(owner, Owner::Host | Owner::Card))
+        .map(|(key, _)| (*key).to_owned())
+        .collect();
     assert_eq!(ours, upstream);
 }
 
