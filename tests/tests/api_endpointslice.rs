@@ -39,6 +39,11 @@ fn main() -> ExitCode {
         .test(Level::Api, "pods_and_networks_wake_what_rests_on_them", causes::wakes)
         .test(Level::Api, "slices_of_others_stay_as_they_are", causes::neighbours)
         .test(Level::Api, "a_virtual_machine_that_moves_keeps_its_endpoint_ready", causes::machines)
+        .test(
+            Level::Api,
+            "a_manager_that_is_killed_while_it_mirrors_leaves_one_mirror_of_each",
+            causes::killed,
+        )
         .test(Level::Api, "people_see_on_the_service_what_cannot_be_reached", causes::told)
         .test(Level::Api, "without_network_segmentation_nothing_is_mirrored", causes::switched_off)
         .run()

@@ -12,6 +12,8 @@
 
 mod endpoint;
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod tests;
 
 use std::fmt;

@@ -246,6 +246,38 @@ pub(crate) async fn machines() -> anyhow::Result<()> {
     conditions("nyy").await
 }
 
+pub(crate) async fn killed() -> anyhow::Result<()> {
+    const SLICES: usize = 60;
+    let world = World::start_without_election().await?;
+    let here = "many";
+    world.create(&namespace(here)).await?;
+    world.create(&pod(here, "p1")).await?;
+    world.merge(&pod_path(here, "p1"), &networks("many/net", "10.20.0.5/24")).await?;
+    for number in 0..SLICES {
+        world.create(&slice(here, &format!("web-{number}"), &["p1"])).await?;
+    }
+    // The network comes last, so that all mirrors are made in one moment, in which the manager is killed.
+    world.create(&attachment(here, "net", "many_net")).await?;
+    let begun = || async {
+        let there = mirrors(&world.admin).await.map_err(|error| format!("{error:#}"))?.len();
+        if there > 0 { Ok(there) } else { Err("no mirror yet".to_owned()) }
+    };
+    world.rig.wait_for("the first mirror", DEADLINE, begun).await?;
+    world.manager.kill().await?;
+    world.manager.restart().await?;
+    shows(&world, here, &["many_net 10.20.0.5"; SLICES]).await?;
+    // The other way round, and killed again.
+    world.delete(&attachment_path(here, "net")).await?;
+    let ending = || async {
+        let there = mirrors(&world.admin).await.map_err(|error| format!("{error:#}"))?.len();
+        if there < SLICES { Ok(there) } else { Err(format!("{there} mirrors")) }
+    };
+    world.rig.wait_for("the first mirror to go", DEADLINE, ending).await?;
+    world.manager.kill().await?;
+    world.manager.restart().await?;
+    shows(&world, here, &[]).await
+}
+
 pub(crate) async fn told() -> anyhow::Result<()> {
     let world = World::start().await?;
     let here = "told";

@@ -46,6 +46,15 @@ impl World {
         Self::start_with(&FLAGS).await
     }
 
+    /// One whose cluster manager needs no lease, so that one that was killed is followed at once.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) async fn start_without_election() -> anyhow::Result<Self> {
+        let flags: Vec<&str> = FLAGS.into_iter().chain(["--leader-elect=false"]).collect();
+        Self::start_with(&flags).await
+    }
+
     /// One whose cluster manager does not look after networks.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ fn check(world: &World, want: &Expect) {
 }
 
 /// The world after a plan was carried out, as the API server answers.
-fn carried_out(world: &World, plan: &Plan) -> World {
+pub(super) fn carried_out(world: &World, plan: &Plan) -> World {
     let mut world = world.clone();
     for step in &plan.steps {
         let (mirror, wanted) = match step {
@@ -62,7 +62,7 @@ fn carried_out(world: &World, plan: &Plan) -> World {
                 world.mirrors.retain(|mirror| mirror.uid != *uid);
                 continue;
             }
-            Step::Create { wanted, .. } => (mirror(&[]), wanted),
+            Step::Create { wanted, .. } => (Mirror { uid: "uid-new".to_owned(), ..mirror(&[]) }, wanted),
             Step::Update { uid, wanted, .. } => {
                 let index = world.mirrors.iter().position(|mirror| mirror.uid == *uid).unwrap();
                 ((*world.mirrors.remove(index)).clone(), wanted)
