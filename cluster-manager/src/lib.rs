@@ -1,6 +1,7 @@
 //! Controllers that need only the API server.
 //!
-//! In: settings, and the API server. Out: conditions, finalizers and deletions, each by one room: [`uplink`].
+//! In: settings, and the API server. Out: conditions, finalizers, objects and deletions, each by one room: [`uplink`],
+//! [`endpointslice`].
 //!
 //! Never does: touch a node's kernel, Open vSwitch or OVN, or write while another replica leads.
 //!
@@ -8,12 +9,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod endpointslice;
 pub mod uplink;
 
+use causeway_api::nad;
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;
 use causeway_runtime::events::{EventMetrics, Publisher, Recorder, Reporter};
 use causeway_runtime::leader::{Candidate, Elector, LeaderMetrics, Leadership};
+use causeway_runtime::settings::GatewayMode;
 use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::WatchMetrics;
 use causeway_runtime::writer::WriteMetrics;
@@ -72,8 +76,15 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
             multi_network = features.multi_network,
             network_segmentation = features.network_segmentation,
             uplink = features.uplink,
-            "Uplinks are switched off: nothing to do (needs --enable-multi-network, \
-             --enable-network-segmentation and --enable-uplink)"
+            "Uplinks are switched off (needs --enable-multi-network, --enable-network-segmentation and --enable-uplink)"
+        );
+    }
+    if !features.user_defined_networks() {
+        info!(
+            multi_network = features.multi_network,
+            network_segmentation = features.network_segmentation,
+            "User-defined networks are switched off: nothing to do (needs --enable-multi-network and \
+             --enable-network-segmentation)"
         );
         return Ok(());
     }
@@ -83,10 +94,24 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    let controller = uplink::Controller::new(&surroundings, &mut context.registry);
-    controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
-    info!(identity = context.settings.identity, "Uplink controller started");
+    let resync = context.settings.resync;
+    if features.uplinks() {
+        let controller = uplink::Controller::new(&surroundings, &mut context.registry);
+        controller.start(&context.tasks, &context.readiness, &surroundings.meters, resync);
+        info!(identity = context.settings.identity, "Uplink controller started");
+    }
+    let mirrors = endpointslice::Controller::new(&surroundings, mode(context), &mut context.registry);
+    mirrors.start(&context.tasks, &context.readiness, &surroundings.meters, resync);
+    info!(identity = context.settings.identity, "Mirror controller of EndpointSlices started");
     Ok(())
+}
+
+/// What networks may ask for depends on it.
+fn mode(context: &Context) -> nad::GatewayMode {
+    match context.settings.gateway_mode {
+        GatewayMode::Shared => nad::GatewayMode::Shared,
+        GatewayMode::Local | GatewayMode::Disabled => nad::GatewayMode::Other,
+    }
 }
 
 fn reporter(context: &Context) -> Reporter {

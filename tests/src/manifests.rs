@@ -13,7 +13,12 @@ pub fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy")
 }
 
-/// Every YAML file of a folder of `deploy/`, joined, in name order.
+/// The definition of NetworkAttachmentDefinitions. It belongs to the Network Plumbing Working Group, and clusters have it
+/// from there, with Multus.
+const ATTACHMENTS: &str = include_str!("../conformance/crd/network-attachment-definition.yaml");
+
+/// Every YAML file of a folder of `deploy/`, joined, in name order; for the definitions, with the one that clusters have
+/// from elsewhere.
 ///
 /// # Errors
 /// The folder cannot be read, or holds none.
@@ -28,6 +33,10 @@ pub fn folder(name: &str) -> anyhow::Result<String> {
     for path in paths {
         all.push_str("---\n");
         all.push_str(&std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?);
+    }
+    if name == "crds" {
+        all.push_str("---\n");
+        all.push_str(ATTACHMENTS);
     }
     Ok(all)
 }

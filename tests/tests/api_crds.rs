@@ -1,7 +1,11 @@
-//! What the API server makes of Uplinks and UplinkStates under the generated definitions: what upstream's make of them.
+//! What the API server makes of objects under the generated definitions: what upstream's make of them.
 
 #[path = "api_parts/cases.rs"]
 mod cases;
+#[path = "api_crds/network_rows.rs"]
+mod network_rows;
+#[path = "api_crds/networks.rs"]
+mod networks;
 #[path = "api_parts/rest.rs"]
 mod rest;
 #[path = "api_crds/rows.rs"]
@@ -27,7 +31,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 fn main() -> ExitCode {
     let rig = SharedRig::new(RigOptions::bare());
-    Suite::new()
+    let suite = Suite::new()
         .test_in(&rig, Level::Api, "recorded_requests_get_upstreams_answers", recorded)
         .test_in(&rig, Level::Api, "every_row_about_uplinks_gets_its_answer", uplinks)
         .test_in(&rig, Level::Api, "every_row_about_uplink_states_gets_its_answer", states)
@@ -42,8 +46,8 @@ fn main() -> ExitCode {
             status_of_successor,
         )
         .test_in(&rig, Level::Api, "the_identity_of_a_state_withstands_patch_and_apply", identity)
-        .test_in(&rig, Level::Api, "kubectl_prints_upstreams_columns_and_the_others_on_request", columns)
-        .run()
+        .test_in(&rig, Level::Api, "kubectl_prints_upstreams_columns_and_the_others_on_request", columns);
+    networks::add(suite, &rig).run()
 }
 
 /// A client of a server that serves the definitions.

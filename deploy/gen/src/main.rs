@@ -1,10 +1,12 @@
 //! Writes the generated manifests of `deploy/`, or with `--check` says whether they are current.
 //!
-//! In: the types of `causeway-api`, and the descriptions in [`rbac`] and [`manifests`]. Out: `deploy/crds`, `deploy/rbac`
-//! and `deploy/manifests`, which hold nothing else; or with `--render` the workloads with other options in any folder.
+//! In: the types of `causeway-api`, and the descriptions in [`rbac`], [`admission`] and [`manifests`]. Out: `deploy/crds`,
+//! `deploy/rbac` and `deploy/manifests`, which hold nothing else, and files of `deploy/admission` beside those written by
+//! hand; or with `--render` the workloads with other options in any folder.
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod manifests;
 mod names;
 mod output;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-use crate::output::{File, sync};
+use crate::output::{Beside, File, sync};
 
 /// Writes the generated manifests, or checks that they are current.
 #[derive(Parser)]
@@ -51,8 +53,13 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut stale = Vec::new();
-    for (folder, wanted) in [("crds", crds()?), ("rbac", texts(&rbac::files())?), ("manifests", manifests)] {
-        stale.extend(sync(&args.deploy.join(folder), &wanted, args.check)?);
+    for (folder, wanted, beside) in [
+        ("crds", crds()?, Beside::Nothing),
+        ("rbac", texts(&rbac::files())?, Beside::Nothing),
+        ("admission", texts(&admission::files())?, Beside::HandWritten(OF_GEN)),
+        ("manifests", manifests, Beside::Nothing),
+    ] {
+        stale.extend(sync(&args.deploy.join(folder), &wanted, beside, args.check)?);
     }
     for path in &stale {
         eprintln!(

@@ -32,7 +32,7 @@ impl File {
     pub(crate) fn text(&self, header: &str) -> anyhow::Result<String> {
         let mut text = header.to_owned();
         for line in self.about.lines() {
-            text.push_str("# ");
+            text.push_str(if line.is_empty() { "#" } else { "# " });
             text.push_str(line);
             text.push('\n');
         }
@@ -46,12 +46,26 @@ impl File {
     }
 }
 
-/// Makes `folder` hold exactly the files `wanted` (name and text), or with `check` changes nothing. Returns what is
-/// missing, stale or no longer generated; empty unless `check`.
+/// What a folder may hold beside the generated files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Files that do not begin with this, which generated ones do.
+    HandWritten(&'static str),
+}
+
+/// Makes `folder` hold exactly the files `wanted` (name and text) and what may be `beside` them, or with `check` changes
+/// nothing. Returns what is missing, stale or no longer generated; empty unless `check`.
 ///
 /// # Errors
 /// The folder or a file cannot be read or written.
-pub(crate) fn sync(folder: &Path, wanted: &[(String, String)], check: bool) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn sync(
+    folder: &Path,
+    wanted: &[(String, String)],
+    beside: Beside,
+    check: bool,
+) -> anyhow::Result<Vec<PathBuf>> {
     let mut stale = Vec::new();
     for (name, text) in wanted {
         let path = folder.join(name);
@@ -71,6 +85,11 @@ pub(crate) fn sync(folder: &Path, wanted: &[(String, String)], check: bool) -> a
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str());
         if name.is_some_and(|name| wanted.iter().any(|file| file.0 == name)) {
+            continue;
+        }
+        if let Beside::HandWritten(header) = beside
+            && !std::fs::read_to_string(&path).unwrap_or_default().starts_with(header)
+        {
             continue;
         }
         if check {
@@ -95,14 +114,26 @@ mod tests {
         let wanted =
             [("changed.yaml".to_owned(), "after".to_owned()), ("new.yaml".to_owned(), "new".to_owned())];
 
-        let stale = sync(folder.path(), &wanted, true).unwrap();
+        let stale = sync(folder.path(), &wanted, Beside::Nothing, true).unwrap();
         assert_eq!(stale, ["changed.yaml", "new.yaml", "old.yaml"].map(|name| folder.path().join(name)));
         assert_eq!(std::fs::read_to_string(folder.path().join("changed.yaml")).unwrap(), "before");
 
-        assert!(sync(folder.path(), &wanted, false).unwrap().is_empty());
+        assert!(sync(folder.path(), &wanted, Beside::Nothing, false).unwrap().is_empty());
         assert_eq!(std::fs::read_to_string(folder.path().join("changed.yaml")).unwrap(), "after");
         assert!(!folder.path().join("old.yaml").exists());
-        assert!(sync(folder.path(), &wanted, true).unwrap().is_empty());
+        assert!(sync(folder.path(), &wanted, Beside::Nothing, true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn files_written_by_hand_stay_where_they_may_and_generated_ones_that_are_no_more_go() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("hand.yaml"), "# By hand.\n").unwrap();
+        std::fs::write(folder.path().join("old.yaml"), "# Generated.\nold").unwrap();
+        let beside = Beside::HandWritten("# Generated.");
+
+        assert_eq!(sync(folder.path(), &[], beside, true).unwrap(), [folder.path().join("old.yaml")]);
+        assert!(sync(folder.path(), &[], beside, false).unwrap().is_empty());
+        assert!(folder.path().join("hand.yaml").exists() && !folder.path().join("old.yaml").exists());
     }
 
     #[test]

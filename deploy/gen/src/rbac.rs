@@ -17,7 +17,7 @@ const EVENTS_OF_CLUSTER_OBJECTS: &str = "default";
 pub(crate) fn files() -> Vec<File> {
     let mut files = vec![namespaces()];
     files.extend(Component::ALL.map(component));
-    files.push(administrator());
+    files.extend([administrator(), network_administrator()]);
     files
 }
 
@@ -67,8 +67,6 @@ fn component(component: Component) -> File {
             "subjects": [subject],
         }),
     ];
-    let events = || rule("events.k8s.io", &["events"], &["create", "patch"]);
-    objects.extend(role(&name, EVENTS_OF_CLUSTER_OBJECTS, &[events()], &subject));
     if component == Component::ClusterManager {
         let mut lease = rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "patch"]);
         if let Some(fields) = lease.as_object_mut() {
@@ -76,7 +74,9 @@ fn component(component: Component) -> File {
         }
         // What does not exist yet cannot be named in a role.
         let new_lease = rule("coordination.k8s.io", &["leases"], &["create"]);
-        objects.extend(role(&name, NAMESPACE, &[lease, new_lease, events()], &subject));
+        objects.extend(role(&name, NAMESPACE, &[lease, new_lease], &subject));
+    } else {
+        objects.extend(role(&name, EVENTS_OF_CLUSTER_OBJECTS, &[events()], &subject));
     }
     File::new(format!("{}.yaml", component.program()), about(component), objects)
 }
@@ -84,7 +84,7 @@ fn component(component: Component) -> File {
 fn about(component: Component) -> &'static str {
     match component {
         Component::ClusterManager => {
-            "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, its lease."
+            "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, mirrored EndpointSlices, its lease."
         }
         Component::HostAgent => {
             "The host agent: the host's half of its node's UplinkStates, and their creation and deletion."
@@ -107,6 +107,15 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             rule(GROUP, &["uplinks/status"], &["patch"]),
             rule(GROUP, &["uplinkstates"], &["list", "watch", "delete"]),
             rule("", &["nodes"], &["get", "list", "watch"]),
+            // Mirrored EndpointSlices.
+            rule("discovery.k8s.io", &["endpointslices"], &["list", "watch", "create", "patch", "delete"]),
+            // Addresses of pods.
+            rule("", &["pods"], &["list", "watch"]),
+            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"]),
+            // For blockOwnerDeletion, where OwnerReferencesPermissionEnforcement is on: a mirror has its source's owner.
+            rule("", &["services/finalizers"], &["update"]),
+            // Events on objects in tenants' namespaces.
+            events(),
         ],
         Component::HostAgent | Component::DpuAgent | Component::NodeAgent => vec![
             rule(GROUP, &["uplinks"], &["list", "watch"]),
@@ -136,8 +145,28 @@ fn administrator() -> File {
     )
 }
 
+/// The rights that `deploy/admission/access-node-annotations.yaml` and `access-pod-annotations.yaml` ask for.
+fn network_administrator() -> File {
+    File::new(
+        "network-administrator.yaml",
+        "For whoever writes by hand what agents and the cluster manager publish on Nodes and pods, and is not cluster-admin\n\
+         anyway (who has this right): bind it to them, and to the programs of OVN-Kubernetes while they still run. It says\n\
+         only which annotations may be written where the Node or pod may be. No aggregation: tenants' roles never get it.",
+        [json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "causeway-network-administrator"},
+            "rules": [rule("causeway.internal", &["nodeannotations", "podannotations"], &["write"])],
+        })],
+    )
+}
+
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn events() -> Value {
+    rule("events.k8s.io", &["events"], &["create", "patch"])
 }
 
 fn of_account(name: &str) -> Value {

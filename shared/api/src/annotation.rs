@@ -1,6 +1,15 @@
-//! Node annotations that discovery reads.
+//! Annotations through which components tell each other facts.
 //!
-//! Source: reference/uplinks-node.md 5.4 and reference/gateway-dataplane.md (annotation `l3-gateway-config`).
+//! In: the text of an annotation. Out: its value and what of it cannot be read, by entry; and the way back, byte for
+//! byte as upstream writes it. [`node`] and [`gateway`] are about Nodes, [`network`] about NetworkAttachmentDefinitions.
+//! Here stands what discovery reads of a node's default gateway.
+
+mod entries;
+pub mod gateway;
+pub mod network;
+pub mod node;
+
+pub use self::entries::{AnnotationError, BadEntry, Networks, Read};
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

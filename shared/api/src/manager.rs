@@ -14,5 +14,15 @@ wire_enum! {
         DiscoveryDpuHost = "ovnkube-node-uplink-controller-dpu-host",
         /// The cluster manager's Uplink controller.
         ClusterManagerUplink = "clustermanager-uplink-controller",
+        /// The cluster manager's network controller: `NetworkCreated` and `TransportAccepted`.
+        UserDefinedNetwork = "user-defined-network-controller",
+        /// The cluster manager's allocation of subnets and ids: `NetworkAllocationSucceeded`.
+        NetworkCluster = "NetworkClusterController",
+        /// The cluster manager's activity of nodes: `NodesSelected`.
+        ClusterManager = "ClusterManager",
+        /// The cluster manager's network ids and tunnel keys on NetworkAttachmentDefinitions.
+        NadController = "[clustermanager-nad-controller NAD controller]",
+        /// The cluster manager's RouteAdvertisements controller.
+        RouteAdvertisements = "clustermanager-routeadvertisements-controller",
     }
 }

@@ -2,7 +2,14 @@
 //!
 //! Source: reference/uplinks-control-plane.md 1.2, 1.3.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+pub(crate) mod network;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// The schema of `T` itself where the field is an option of it: the API has absent values, never null ones.
+pub(crate) fn plain<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    T::json_schema(generator)
+}
 
 /// The only kind of uplink that the API accepts; the Rust type also holds kinds of a newer API.
 pub(crate) fn uplink_type(_: &mut SchemaGenerator) -> Schema {

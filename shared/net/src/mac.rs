@@ -1,7 +1,10 @@
 //! Ethernet addresses.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
 
 /// An Ethernet address of six bytes; written in lower case with colons.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +30,33 @@ impl MacAddress {
         let bytes: [u8; 6] = bytes.try_into().ok()?;
         let multicast = bytes[0] & 1 == 1;
         (!multicast && bytes != [0; 6]).then_some(Self(bytes))
+    }
+
+    /// The address of a port whose first IP address this is: `0a:58` and the four bytes of an IPv4 address, or the first
+    /// four of the SHA-256 of an IPv6 address's canonical text. Source: ovn-kubernetes `util.IPAddrToHWAddr`.
+    #[must_use]
+    pub fn of_ip(address: IpAddr) -> Self {
+        let [a, b, c, d] = match address {
+            IpAddr::V4(address) => address.octets(),
+            IpAddr::V6(address) => {
+                let digest: [u8; 32] = Sha256::digest(address.to_string()).into();
+                let [a, b, c, d, ..] = digest;
+                [a, b, c, d]
+            }
+        };
+        Self([0x0a, 0x58, a, b, c, d])
+    }
+
+    /// The link-local address that an interface with this address makes itself: `fe80::/64` and the modified EUI-64.
+    /// Source: RFC 4291, appendix A.
+    #[must_use]
+    pub fn link_local(self) -> Ipv6Addr {
+        let [first, second, third, rest @ ..] = self.0.map(u16::from);
+        let [fourth, fifth, sixth] = rest;
+        let halves =
+            [(first ^ 0x02) << 8 | second, third << 8 | 0xff, 0xfe << 8 | fourth, fifth << 8 | sixth];
+        let [one, two, three, four] = halves;
+        Ipv6Addr::new(0xfe80, 0, 0, 0, one, two, three, four)
     }
 
     /// The six bytes.
@@ -89,6 +119,20 @@ mod tests {
         ] {
             assert_eq!(text.parse::<MacAddress>(), Err(BadMac(text.into())), "{text:?}");
         }
+    }
+
+    #[test]
+    fn addresses_of_ports_equal_the_published_ones() {
+        for (ip, mac) in [
+            ("203.203.2.5", "0a:58:cb:cb:02:05"),
+            ("2010:100:200::3", "0a:58:75:c0:87:92"),
+            ("fd99::4", "0a:58:29:37:8e:56"),
+            ("fd12:1234::3", "0a:58:81:e8:aa:4c"),
+        ] {
+            assert_eq!(MacAddress::of_ip(ip.parse().unwrap()).to_string(), mac, "{ip}");
+        }
+        let port: MacAddress = "0a:58:64:41:00:04".parse().unwrap();
+        assert_eq!(port.link_local().to_string(), "fe80::858:64ff:fe41:4");
     }
 
     #[test]

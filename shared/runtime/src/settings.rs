@@ -90,6 +90,7 @@ pub struct SubnetPair {
 
 /// Feature switches as given; [`Features::uplinks`] and its like say what is effective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one switch each, named after its option")]
 pub struct Features {
     /// `--enable-multi-network`.
     pub multi_network: bool,
@@ -97,6 +98,16 @@ pub struct Features {
     pub network_segmentation: bool,
     /// `--enable-uplink`.
     pub uplink: bool,
+    /// `--enable-persistent-ips`.
+    pub persistent_ips: bool,
+    /// `--enable-preconfigured-udn-addresses`.
+    pub preconfigured_addresses: bool,
+    /// `--enable-dynamic-udn-allocation`.
+    pub dynamic_allocation: bool,
+    /// `--enable-route-advertisements`.
+    pub route_advertisements: bool,
+    /// `--enable-evpn`.
+    pub evpn: bool,
 }
 
 impl Features {
@@ -110,6 +121,24 @@ impl Features {
     #[must_use]
     pub fn uplinks(self) -> bool {
         self.user_defined_networks() && self.uplink
+    }
+
+    /// Networks exist only on nodes that use them: needs user-defined networks too.
+    #[must_use]
+    pub fn dynamic_networks(self) -> bool {
+        self.user_defined_networks() && self.dynamic_allocation
+    }
+
+    /// Workloads may bring addresses: needs user-defined networks too.
+    #[must_use]
+    pub fn preconfigured_udn_addresses(self) -> bool {
+        self.user_defined_networks() && self.preconfigured_addresses
+    }
+
+    /// RouteAdvertisements are on: needs multi-network too.
+    #[must_use]
+    pub fn advertises_routes(self) -> bool {
+        self.multi_network && self.route_advertisements
     }
 }
 
@@ -168,6 +197,10 @@ pub struct Settings {
     pub gateway_mode: GatewayMode,
     /// Families of the cluster subnets.
     pub families: Families,
+    /// MTU of overlay networks that name none.
+    pub mtu: u32,
+    /// How long a network stays on a node that no longer uses it.
+    pub network_grace: Duration,
     /// Pod subnets of the default network.
     pub cluster_subnets: Vec<ClusterSubnet>,
     /// Subnets of Services.

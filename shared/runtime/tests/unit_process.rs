@@ -217,9 +217,9 @@ fn health_is_served_and_a_taken_port_ends_with_1() -> Result<()> {
 
 fn effective_settings_are_logged_without_secrets() -> Result<()> {
     let args =
-        ["--init-node", "n", "--k8s-apiserver", "https://127.0.0.1:1", "--k8s-token", "geheim", "--mtu=9"];
+        ["--init-node", "n", "--k8s-apiserver", "https://127.0.0.1:1", "--k8s-token", "geheim", "--mtu=1300"];
     let output = start("steady", &args)?.stop(Signal::SIGTERM)?;
-    expect(&output, 0, &["Effective settings", "mtu=9 (flag)", "k8s-token=(hidden) (flag)"])?;
+    expect(&output, 0, &["Effective settings", "mtu=1300 (flag)", "k8s-token=(hidden) (flag)"])?;
     ensure!(!stderr(&output).contains("geheim"), "{}", stderr(&output));
     ensure!(stderr(&output).matches("Effective settings").count() == 1);
     Ok(())

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::cases::{Case, Cause, Stored};
+use super::cases::{Case, Cause, Stored, strict};
 
 /// What the API server adds to other causes where a rule in CEL could not be evaluated.
-const UNCHECKED: (&str, &str) = (
+pub(crate) const UNCHECKED: (&str, &str) = (
     "<nil>",
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the \
      existing errors to complete validation",
@@ -62,11 +62,13 @@ impl Case {
             manifest,
             previous: None,
             subresource: None,
+            field_validation: strict(),
             code,
             message: String::new(),
             causes: None,
             stored: None,
             generation: None,
+            warning: None,
         }
     }
 }

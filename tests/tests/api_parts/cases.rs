@@ -6,7 +6,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rest::{Answer, OBJECT, send};
+use super::rest::{Answer, OBJECT, send, warning_text};
 
 /// A request and the answer that it must get.
 #[derive(Debug, Deserialize)]
@@ -19,6 +19,9 @@ pub(crate) struct Case {
     pub(crate) previous: Option<Value>,
     #[serde(default)]
     pub(crate) subresource: Option<String>,
+    /// What becomes of fields that the definition does not have.
+    #[serde(default = "strict")]
+    pub(crate) field_validation: String,
     pub(crate) code: u16,
     /// Compared where there are no causes.
     #[serde(default)]
@@ -29,6 +32,14 @@ pub(crate) struct Case {
     pub(crate) stored: Option<Stored>,
     #[serde(default)]
     pub(crate) generation: Option<i64>,
+    /// The `Warning` header, compared where one was recorded: admission policies add more.
+    #[serde(default)]
+    pub(crate) warning: Option<String>,
+}
+
+/// The API server's default is to drop such fields; refusing them shows more.
+pub(crate) fn strict() -> String {
+    "Strict".to_owned()
 }
 
 /// One reason of a refusal.
@@ -43,6 +54,8 @@ pub(crate) struct Cause {
 /// What the API server keeps.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(crate) struct Stored {
+    /// Null where there is none.
+    #[serde(default)]
     pub(crate) spec: Value,
     #[serde(default)]
     pub(crate) status: Option<Value>,
@@ -53,11 +66,19 @@ pub(crate) struct Stored {
 /// # Errors
 /// The file is not as it should be.
 pub(crate) fn recorded() -> anyhow::Result<Vec<Case>> {
-    let lines = include_str!("../../conformance/crd/uplink.jsonl").lines();
+    read(include_str!("../../conformance/crd/uplink.jsonl"), 43)
+}
+
+/// The cases of a file, one a line, and as many as there must be.
+///
+/// # Errors
+/// The file is not as it should be.
+pub(crate) fn read(lines: &str, count: usize) -> anyhow::Result<Vec<Case>> {
     let cases: Vec<Case> = lines
+        .lines()
         .map(|line| serde_json::from_str(line).with_context(|| line.to_owned()))
         .collect::<Result<_, _>>()?;
-    ensure!(cases.len() == 43, "{} recorded cases", cases.len());
+    ensure!(cases.len() == count, "{} recorded cases", cases.len());
     Ok(cases)
 }
 
@@ -91,7 +112,8 @@ impl Case {
     /// The API server does not answer, or refuses what was there before.
     pub(crate) async fn answer(&self, client: &Client) -> anyhow::Result<Answer> {
         let first = self.previous.as_ref().unwrap_or(&self.manifest);
-        let create = format!("{}?fieldValidation=Strict", collection(first)?);
+        let validation = &self.field_validation;
+        let create = format!("{}?fieldValidation={validation}", collection(first)?);
         let created = send(client, Method::POST, &create, OBJECT, Some(first)).await?;
         if self.previous.is_none() {
             return Ok(created);
@@ -102,7 +124,7 @@ impl Case {
         let metadata = manifest.get_mut("metadata").and_then(Value::as_object_mut).context("metadata")?;
         metadata.insert("resourceVersion".to_owned(), version.clone());
         let subresource = self.subresource.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
-        let update = format!("{}{subresource}?fieldValidation=Strict", object(&manifest)?);
+        let update = format!("{}{subresource}?fieldValidation={validation}", object(&manifest)?);
         send(client, Method::PUT, &update, OBJECT, Some(&manifest)).await
     }
 
@@ -120,6 +142,13 @@ impl Case {
         if want.is_empty() && !self.message.is_empty() {
             ensure!(said == self.message, "message {said:?} instead of {:?}", self.message);
         }
+        if let Some(want) = &self.warning {
+            ensure!(
+                answer.warnings == [warning_text(want)],
+                "warnings {:?} instead of {want}",
+                answer.warnings
+            );
+        }
         if let Some(want) = &self.stored {
             let stored = Stored::deserialize(&answer.body).context("reading the stored object")?;
             ensure!(stored == *want, "stored {stored:?} instead of {want:?}");
@@ -132,7 +161,7 @@ impl Case {
     }
 }
 
-/// The path of the collection that a manifest belongs to; all kinds of these tests are cluster-scoped.
+/// The path of the collection that a manifest belongs to.
 ///
 /// # Errors
 /// The manifest has no type.
@@ -140,7 +169,12 @@ pub(crate) fn collection(manifest: &Value) -> anyhow::Result<String> {
     let word = |key: &str| manifest.get(key).and_then(Value::as_str).with_context(|| key.to_owned());
     let (version, kind) = (word("apiVersion")?, word("kind")?);
     let root = if version.contains('/') { "/apis" } else { "/api" };
-    Ok(format!("{root}/{version}/{}s", kind.to_lowercase()))
+    let namespace = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = namespace.map(|name| format!("namespaces/{name}/")).unwrap_or_default();
+    let plural = kind.to_lowercase();
+    // The only kind of these tests that is a plural already, and has no other.
+    let plural = if plural.ends_with('s') { plural } else { plural + "s" };
+    Ok(format!("{root}/{version}/{namespace}{plural}"))
 }
 
 /// The path of the object that a manifest describes.

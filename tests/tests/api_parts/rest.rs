@@ -63,7 +63,7 @@ fn text(bytes: &[u8]) -> Value {
 }
 
 /// The quoted text of a header such as `299 - "text"`. Source: RFC 7234, section 5.5.
-fn warning_text(header: &str) -> String {
+pub(crate) fn warning_text(header: &str) -> String {
     let quoted = header.split_once('"').map_or(header, |(_, rest)| rest.strip_suffix('"').unwrap_or(rest));
     let mut text = String::new();
     let mut escaped = false;

@@ -26,13 +26,21 @@ fn findings(report: &Value, area: &str) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
+/// What an installation defines.
+const DEFINITIONS: [&str; 5] = [
+    "uplinks.k8s.ovn.org",
+    "uplinkstates.k8s.ovn.org",
+    "userdefinednetworks.k8s.ovn.org",
+    "clusteruserdefinednetworks.k8s.ovn.org",
+    "routeadvertisements.k8s.ovn.org",
+];
+
 pub(crate) async fn check(world: &mut BlueWorld) -> anyhow::Result<()> {
     for place in [&world.control, &world.node_b, &world.pair.host, &world.pair.card] {
         let report = ctl(place, &["check", "-o", "json"]).await?.ended(0)?.json()?;
         ensure!(report["problems"] == 0, "on {}: {report:#}", place.name());
         ensure!(
-            findings(&report, "definitions")?
-                == ["good uplinks.k8s.ovn.org", "good uplinkstates.k8s.ovn.org"],
+            findings(&report, "definitions")? == DEFINITIONS.map(|name| format!("good {name}")),
             "{report:#}"
         );
         ensure!(findings(&report, "api")? == ["good API server"], "{report:#}");
@@ -64,13 +72,12 @@ pub(crate) async fn check_without_definitions() -> anyhow::Result<()> {
     let words = ["check", "-o", "json", "--kubeconfig", KUBECONFIG];
     let report = ctl(&node, &words).await?.ended(1)?.json()?;
     ensure!(
-        findings(&report, "definitions")?
-            == ["problem uplinks.k8s.ovn.org", "problem uplinkstates.k8s.ovn.org"],
+        findings(&report, "definitions")? == DEFINITIONS.map(|name| format!("problem {name}")),
         "{report:#}"
     );
     let all = report["findings"].as_array().context("findings")?;
     let missing = all.iter().filter(|finding| finding["found"] == "is not installed");
-    ensure!(missing.clone().count() == 2, "{report:#}");
+    ensure!(missing.clone().count() == DEFINITIONS.len(), "{report:#}");
     ensure!(missing.into_iter().all(|finding| finding["remedy"] != ""), "{report:#}");
     Ok(())
 }

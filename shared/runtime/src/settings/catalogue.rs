@@ -98,10 +98,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
     ),
     option("pidfile", Kind::Text, "file to hold the process id").accepted(),
     // [default]
-    option("mtu", Kind::Number, "MTU of overlay networks")
-        .at(&[("default", "mtu")])
-        .default("1400")
-        .accepted(),
+    option("mtu", Kind::Number, "MTU of overlay networks").at(&[("default", "mtu")]).default("1400"),
     option("routable-mtu", Kind::Number, "largest MTU that nodes can route, during an MTU migration")
         .at(&[("default", "routable-mtu")])
         .accepted(),
@@ -364,12 +361,10 @@ pub const CATALOGUE: &[OptionSpec] = &[
     .default("strict")
     .accepted(),
     option("enable-dynamic-udn-allocation", Kind::Flag, "networks only on nodes that use them")
-        .at(&[("ovnkubernetesfeature", "enable-dynamic-udn-allocation")])
-        .lacking("dynamic allocation of user-defined networks"),
+        .at(&[("ovnkubernetesfeature", "enable-dynamic-udn-allocation")]),
     option("udn-deletion-grace-period", Kind::Duration, "how long an unused network stays on a node")
         .at(&[("ovnkubernetesfeature", "udn-deletion-grace-period")])
-        .default("120s")
-        .accepted(),
+        .default("120s"),
     option("enable-admin-network-policy", Kind::Flag, "AdminNetworkPolicy objects")
         .at(&[("ovnkubernetesfeature", "enable-admin-network-policy")])
         .lacking("AdminNetworkPolicy"),

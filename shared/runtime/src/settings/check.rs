@@ -51,6 +51,8 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             _ => GatewayMode::Disabled,
         },
         families: families(&cluster_subnets),
+        mtu: mtu(value::number(text("mtu"))?, problems),
+        network_grace: value::duration(text("udn-deletion-grace-period"))?,
         cluster_subnets,
         service_cidrs: value::cidrs(text("k8s-service-cidrs"))?,
         masquerade: pair(values, "gateway-v4-masquerade-subnet", "gateway-v6-masquerade-subnet")?,
@@ -60,6 +62,11 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             multi_network: values.is_on("enable-multi-network"),
             network_segmentation: values.is_on("enable-network-segmentation"),
             uplink: values.is_on("enable-uplink"),
+            persistent_ips: values.is_on("enable-persistent-ips"),
+            preconfigured_addresses: values.is_on("enable-preconfigured-udn-addresses"),
+            dynamic_allocation: values.is_on("enable-dynamic-udn-allocation"),
+            route_advertisements: values.is_on("enable-route-advertisements"),
+            evpn: values.is_on("enable-evpn"),
         },
         routing_table_start: routing_table_start(
             value::number(text("ovnkube-node-routing-table-id-start"))?,
@@ -216,6 +223,14 @@ fn ovsdb_address(values: &Values, problems: &mut Vec<String>) -> String {
 }
 
 fn check_features(features: Features, problems: &mut Vec<String>, warnings: &mut Vec<String>) {
+    if features.dynamic_allocation && !features.network_segmentation {
+        problems.push(
+            "dynamic UDN allocation cannot be enabled without also enabling Network Segmentation".to_owned(),
+        );
+    }
+    if features.evpn && !features.route_advertisements {
+        problems.push("EVPN cannot be enabled without also enabling RouteAdvertisements".to_owned());
+    }
     if features.uplink && !features.network_segmentation {
         problems.push(
             "the Uplink feature cannot be enabled without also enabling Network Segmentation".to_owned(),
@@ -234,6 +249,14 @@ fn check_features(features: Features, problems: &mut Vec<String>, warnings: &mut
     } else if features.network_segmentation {
         warnings.push("User-defined networks stay off: they need --enable-multi-network too".to_owned());
     }
+}
+
+/// The smallest MTU that IPv4 hosts must take is 576 bytes (RFC 791), the largest of the kernel's devices 65536.
+fn mtu(mtu: i64, problems: &mut Vec<String>) -> u32 {
+    u32::try_from(mtu).ok().filter(|mtu| (576..=65_536).contains(mtu)).unwrap_or_else(|| {
+        problems.push(format!("--mtu must be between 576 and 65536, not {mtu}"));
+        1400
+    })
 }
 
 fn check_service_cidrs(cidrs: &[IpNet], problems: &mut Vec<String>) {

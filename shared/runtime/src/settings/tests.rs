@@ -156,7 +156,7 @@ fn one_dash_two_dashes_equals_signs_and_repetition_work_as_in_go() {
 #[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default() {
     let file = file(
-        "[OvnKubernetesFeature]\nenable-multi-network = true\n[default]\nmtu=1\n[KUBERNETES]\nOVN-config-namespace=\"f\"\n",
+        "[OvnKubernetesFeature]\nenable-multi-network = true\n[default]\nmtu=1300\n[KUBERNETES]\nOVN-config-namespace=\"f\"\n",
     );
     let load = |line: &str, env: &[(&str, &str)]| {
         load_with(&NODE, &format!("--init-node n {line}"), env, Some(file.path())).expect("valid settings")
@@ -171,7 +171,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_def
     assert_eq!(load("--ovn-config-namespace c", &env).namespace, "c");
     let origins: Vec<String> =
         settings.effective().map(|(name, value, o)| format!("{name}={value} ({o})")).collect();
-    assert!(origins.contains(&format!("mtu=1 ({}:4)", file.path().display())), "{origins:?}");
+    assert!(origins.contains(&format!("mtu=1300 ({}:4)", file.path().display())), "{origins:?}");
     assert!(
         origins.contains(&"ovn-config-namespace=e (environment CAUSEWAY_OVN_CONFIG_NAMESPACE)".to_owned()),
         "{origins:?}"
@@ -186,9 +186,9 @@ fn empty_environment_variables_are_unset() {
 
 #[test]
 fn the_last_line_of_a_key_wins_within_a_file() {
-    let file = file("[default]\nmtu=1\nmtu=2\n");
+    let file = file("[default]\nmtu=1300\nmtu=1200\n");
     let settings = load_with(&NODE, "--init-node n", &[], Some(file.path())).expect("valid");
-    assert_eq!(settings.effective().find(|(n, ..)| *n == "mtu").map(|(_, v, _)| v), Some("2"));
+    assert_eq!(settings.effective().find(|(n, ..)| *n == "mtu").map(|(_, v, _)| v), Some("1200"));
 }
 
 #[test]
@@ -269,6 +269,15 @@ fn wrong_values_and_combinations_are_named() {
             "--init-node n --enable-uplink --enable-network-segmentation",
             "the Uplink feature cannot be enabled without also enabling Multi Network: give --enable-multi-network",
         ),
+        (
+            "--init-node n --enable-dynamic-udn-allocation --enable-multi-network",
+            "dynamic UDN allocation cannot be enabled without also enabling Network Segmentation",
+        ),
+        (
+            "--init-node n --enable-evpn --allow-unimplemented",
+            "EVPN cannot be enabled without also enabling RouteAdvertisements",
+        ),
+        ("--init-node n --mtu 575", "--mtu must be between 576 and 65536, not 575"),
         (
             "--init-node n --ovnkube-node-mode card",
             "unexpected ovnkube-node-mode: card. supported modes: [full dpu dpu-host]",

@@ -1,0 +1,55 @@
+use std::collections::BTreeSet;
+
+use super::owned::{NODE, Owner, POD};
+use super::*;
+
+#[test]
+fn each_annotation_has_one_owner() {
+    let keys: BTreeSet<&str> = NODE.iter().chain(&POD).map(|(key, _)| *key).collect();
+    assert_eq!(keys.len(), NODE.len() + POD.len());
+}
+
+/// Source: `ovnwebhook/nodeadmission.go` of upstream, all that a node's identity may write there.
+#[test]
+fn agents_may_write_what_upstreams_may_and_nothing_of_the_managers() {
+    let upstream: BTreeSet<String> = [
+        "bridge-egress-ips",
+        "host-cidrs",
+        "secondary-host-egress-ips",
+        "l3-gateway-config",
+        "node-mgmt-port-mac-addresses",
+        "node-primary-ifaddr",
+        "node-masquerade-subnet",
+        "gateway-mtu-support",
+        "node-mgmt-port",
+        "node-ingress-snat-exclude-subnets",
+        "primary-dpu-host-addr",
+        "node-chassis-id",
+        "zone-name",
+        "node-encap-ips",
+        "vteps",
+        "layer2-topology-version",
+    ]
+    .map(|key| format!("k8s.ovn.org/{key}"))
+    .into();
+    let ours: BTreeSet<String> = NODE
+        .iter()
+        .filter(|(_, owner)| matches!(owner, Owner::Host | Owner::Card))
+        .map(|(key, _)| (*key).to_owned())
+        .collect();
+    assert_eq!(ours, upstream);
+}
+
+#[test]
+fn every_policy_fails_closed_and_its_binding_denies() {
+    let objects: Vec<Value> = files().into_iter().flat_map(|file| file.objects).collect();
+    let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
+    let (policies, bindings) =
+        (of_kind("ValidatingAdmissionPolicy"), of_kind("ValidatingAdmissionPolicyBinding"));
+    assert_eq!((policies.len(), bindings.len()), (6, 6));
+    assert!(policies.iter().all(|policy| policy["spec"]["failurePolicy"] == "Fail"));
+    for binding in bindings {
+        assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+        assert!(policies.iter().any(|policy| policy["metadata"]["name"] == binding["spec"]["policyName"]));
+    }
+}
