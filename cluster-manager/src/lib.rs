@@ -9,7 +9,9 @@
 #![forbid(unsafe_code)]
 
 pub mod endpointslice;
+mod side_by_side;
 pub mod uplink;
+mod written;
 
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;

@@ -31,12 +31,10 @@ mod ownership;
 mod plan;
 #[cfg(test)]
 mod replay;
-mod side_by_side;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod watched;
-mod written;
 
 use std::time::Duration;
 
@@ -46,7 +44,7 @@ use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, Lookup, NotReady, Watch};
+use causeway_runtime::watch::{self, NotReady, Watch};
 use jiff::Timestamp;
 use kube::{Api, Client};
 use prometheus_client::registry::Registry;
@@ -60,7 +58,7 @@ use self::metrics::Metrics;
 use self::observe::{StateIndex, Stores};
 use self::tally::Tally;
 use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
-use self::written::Written;
+use crate::written::Written;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Uplink that events ask for: each look reads every selected node, and
@@ -226,7 +224,7 @@ fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
     let (woken, written) = (wake.clone(), stores.written.clone());
     let uplinks = uplinks.on_change(move |change| {
         // What the watch has caught up with need not be kept.
-        drop(written.newest(change.key, &change.new.as_ref().map_or(Lookup::Absent, Lookup::Present)));
+        written.seen(change.key, change.new.as_ref());
         let as_expected = match (change.old.as_deref(), change.new.as_deref()) {
             (Some(old), Some(new)) => {
                 !new.differs_beyond_status(old) && woken.expected.is_met_by(change.key, new)

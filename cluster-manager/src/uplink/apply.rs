@@ -17,9 +17,9 @@ use super::error::UplinkError;
 use super::metrics::Metrics;
 use super::ownership::FinalizerOwner;
 use super::plan::{Deletion, Plan, Step};
-use super::side_by_side::side_by_side;
 use super::watched::{Uplink, UplinkName};
-use super::written::Written;
+use crate::side_by_side::side_by_side;
+use crate::written::Written;
 
 /// Writes Uplinks and deletes states, as the field manager of this room.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Hand {
     uplinks: Api<ApiUplink>,
     states: Api<UplinkState>,
     recorder: Recorder,
-    written: Written,
+    written: Written<UplinkName, Uplink>,
 }
 
 impl Hand {
@@ -51,7 +51,7 @@ impl Hand {
 
     /// The same, that leaves what it wrote in `written`.
     #[must_use]
-    pub(super) fn remembering(self, written: Written) -> Self {
+    pub(super) fn remembering(self, written: Written<UplinkName, Uplink>) -> Self {
         Self { written, ..self }
     }
 }

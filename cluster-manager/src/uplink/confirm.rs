@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use super::error::UplinkError;
 use super::plan::{Deletion, Plan, stale};
-use super::side_by_side::side_by_side;
 use super::watched::{Node, Uplink, UplinkName, WatchedNode};
+use crate::side_by_side::side_by_side;
 
 /// How long one read may take.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -10,7 +10,7 @@ use causeway_runtime::watch::{Lookup, Snapshot, Store};
 
 use super::error::UplinkError;
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
-use super::written::Written;
+use crate::written::Written;
 
 /// Where the newest snapshots come from.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Stores {
     /// Which states belong to which Uplink.
     pub(super) index: StateIndex,
     /// Uplinks as this process wrote them.
-    pub(super) written: Written,
+    pub(super) written: Written<UplinkName, Uplink>,
 }
 
 /// Everything that matters for one Uplink, at one moment.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::observe::{self, StateIndex, Stores};
 use super::plan::{self, Step};
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
-use super::written::Written;
+use crate::written::Written;
 
 macro_rules! recorded {
     ($file:literal) => {

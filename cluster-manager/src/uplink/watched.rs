@@ -18,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::Deserialize;
 
 use super::ownership::{self, FinalizerOwner};
+use crate::written::Versioned;
 
 /// The word of the metrics for what this version does not know.
 const OTHER: &str = "other";
@@ -111,6 +112,16 @@ impl Uplink {
     #[must_use]
     pub(super) fn differs_beyond_status(&self, other: &Self) -> bool {
         self.facts != other.facts || self.generation != other.generation || self.finalizer != other.finalizer
+    }
+}
+
+impl Versioned for Uplink {
+    fn uid(&self) -> &str {
+        &self.facts.uid
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
     }
 }
 
