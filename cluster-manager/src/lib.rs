@@ -8,21 +8,34 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation;
 pub mod endpointslice;
+mod expected;
+mod network;
+mod observed;
 mod side_by_side;
 pub mod uplink;
 mod written;
 
+use causeway_api::nad::{Defaults, GatewayMode};
+use causeway_net::ipam::nodes::{Families, HostRange};
+use causeway_net::overlap::Internal;
+use causeway_net::render::Cluster;
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;
 use causeway_runtime::events::{EventMetrics, Publisher, Recorder, Reporter};
 use causeway_runtime::leader::{Candidate, Elector, LeaderMetrics, Leadership};
+use causeway_runtime::settings::{self, Settings, SubnetPair};
 use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::WatchMetrics;
 use causeway_runtime::writer::WriteMetrics;
+use ipnet::IpNet;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tracing::{info, warn};
+
+use crate::allocation::{Allocation, Book, ClusterPlan};
+use crate::observed::Sources;
 
 /// Metrics that all rooms share.
 #[derive(Debug, Clone)]
@@ -70,13 +83,12 @@ impl Meters {
 /// Credentials that cannot be used. An API server that is away is none: it is waited for.
 pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let features = context.settings.features;
-    if !features.uplinks() {
+    if !features.user_defined_networks() {
         info!(
             multi_network = features.multi_network,
             network_segmentation = features.network_segmentation,
-            uplink = features.uplink,
-            "Uplinks are switched off: nothing to do (needs --enable-multi-network, \
-             --enable-network-segmentation and --enable-uplink)"
+            "User-defined networks are switched off: nothing to do (needs --enable-multi-network and \
+             --enable-network-segmentation)"
         );
         return Ok(());
     }
@@ -86,10 +98,78 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    let controller = uplink::Controller::new(&surroundings, &mut context.registry);
-    controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
-    info!(identity = context.settings.identity, "Uplink controller started");
+    networks(context, &surroundings);
+    if features.uplinks() {
+        let controller = uplink::Controller::new(&surroundings, &mut context.registry);
+        controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
+        info!(identity = context.settings.identity, "Uplink controller started");
+    } else {
+        info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
+    }
     Ok(())
+}
+
+/// Starts the rooms of tenant networks: they share what they watch and who has which number.
+fn networks(context: &Context, surroundings: &Surroundings) {
+    let settings = &context.settings;
+    let cluster = cluster(settings);
+    let ranges = settings.cluster_subnets.iter();
+    let book = Book::new(ClusterPlan {
+        ranges: ranges
+            .map(|entry| HostRange { network: entry.subnet, host_length: entry.host_prefix })
+            .collect(),
+        transit: (settings.transit.v4, settings.transit.v6),
+        defaults: Defaults { mtu: settings.mtu, ..Defaults::default() },
+    });
+    let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
+    let stores = sources.stores.clone();
+    let (networks, sources) = network::Controller::new(surroundings, cluster, settings, &book, sources);
+    let (allocation, sources) = Allocation::new(surroundings, &book, sources);
+    sources.start(&context.tasks, &context.readiness);
+
+    let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
+    let (stop, resync) = (context.tasks.stop(), settings.resync);
+    context.tasks.spawn("networks", async move {
+        if stop.run_until_cancelled(stores.wait_synced()).await.is_none() {
+            return;
+        }
+        while let Some(term) = leadership.term(&stop).await {
+            // From here on changes wake the rooms; what came before is in the snapshots.
+            stores.forget_written();
+            allocation.begin();
+            networks.begin();
+            let over = term.over();
+            tokio::join!(networks.run(&meters, resync, &over), allocation.run(&meters, resync, &over));
+        }
+    });
+    info!(identity = settings.identity, "Network controllers started");
+}
+
+/// How the cluster is configured, as far as it decides what a network looks like.
+fn cluster(settings: &Settings) -> Cluster {
+    let pair = |pair: &SubnetPair| vec![IpNet::V4(pair.v4), IpNet::V6(pair.v6)];
+    let families = match (settings.families.ipv4, settings.families.ipv6) {
+        (true, true) => Families::Both,
+        (false, true) => Families::V6,
+        (true | false, false) => Families::V4,
+    };
+    Cluster {
+        internal: Internal {
+            cluster: settings.cluster_subnets.iter().map(|entry| entry.subnet).collect(),
+            services: settings.service_cidrs.clone(),
+            join: pair(&settings.join),
+            masquerade: pair(&settings.masquerade),
+            transit: pair(&settings.transit),
+            user_join: Defaults::default().join_subnets.iter().filter_map(|text| text.parse().ok()).collect(),
+        },
+        families,
+        gateway_mode: match settings.gateway_mode {
+            settings::GatewayMode::Shared => GatewayMode::Shared,
+            settings::GatewayMode::Local | settings::GatewayMode::Disabled => GatewayMode::Other,
+        },
+        mtu: settings.mtu,
+        features: network::features(settings),
+    }
 }
 
 fn reporter(context: &Context) -> Reporter {

@@ -1,0 +1,215 @@
+//! Numbers and subnets of networks: ids and tunnel keys on NetworkAttachmentDefinitions, ids and subnets on Nodes, and the
+//! condition `NetworkAllocationSucceeded`.
+//!
+//! In: NetworkAttachmentDefinitions, whoever made them, and Nodes. Out: annotations of both, one patch per object whatever
+//! changed at a time; the condition, and an Event for each node that did not get what it needs.
+//!
+//! * One [`ledger`] knows who has what. It is made from annotations when this process begins to lead, and follows changes
+//!   from then on; nothing is kept anywhere else.
+//! * Three rooms use it: [`nads`] brings networks in and out, [`nodes`] annotates Nodes, [`status`] tells how a network
+//!   fares. Each looks at the object that changed and at nothing else.
+//!
+//! Never does: touch annotations of other owners, or hand the same thing to two.
+//!
+//! First file to read: [`ledger`].
+
+mod ledger;
+#[cfg(test)]
+mod ledger_tests;
+mod nads;
+mod nodes;
+mod status;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use causeway_api::nad::Config;
+use causeway_net::network::name::{NadKey, NetworkName, NodeName};
+use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
+use causeway_runtime::leader::Leadership;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::ledger::{ClusterPlan, Identity};
+
+use self::ledger::Ledger;
+use self::nads::Nads;
+use self::nodes::Nodes;
+use self::status::Statuses;
+use crate::observed::{Sources, Stores};
+use crate::{Meters, Surroundings};
+
+/// Shortest time between two looks at one Node: networks that come in one moment are annotated together.
+const NODE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Looks at Nodes at a time. While all are busy, changes gather for the others.
+const NODE_PASSES: usize = 8;
+
+/// Looks at NetworkAttachmentDefinitions and networks at a time.
+const PASSES: usize = 32;
+
+/// Handle to the ledger. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Book(Arc<Mutex<Ledger>>);
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Book").finish_non_exhaustive()
+    }
+}
+
+impl Book {
+    /// A book in which nobody has anything yet.
+    pub(crate) fn new(plan: ClusterPlan) -> Self {
+        Self(Arc::new(Mutex::new(Ledger::new(plan))))
+    }
+
+    /// The numbers of a network that is about to be made.
+    ///
+    /// # Errors
+    /// None are left; the text is for people.
+    pub(crate) fn identify(&self, network: &NetworkName, config: &Config) -> Result<Identity, String> {
+        self.lock().identify(network, config)
+    }
+
+    /// Frees the numbers of a network that was never made.
+    pub(crate) fn disown(&self, network: &NetworkName) {
+        self.lock().disown(network);
+    }
+
+    /// Makes the book anew from what is annotated.
+    fn rebuild(&self, stores: &Stores) {
+        let (nads, nodes) = (stores.nads(), stores.nodes());
+        let mut ledger = self.lock();
+        let plan = ledger.plan().clone();
+        *ledger = Ledger::rebuild(
+            plan,
+            nads.iter().map(|(key, nad)| (key.clone(), Arc::clone(nad))),
+            nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
+        );
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the rooms wake each other with. A standby is not woken. Cheap to clone.
+#[derive(Clone, Debug)]
+struct Wake {
+    nads: KeyQueue<NadKey>,
+    nodes: KeyQueue<NodeName>,
+    statuses: KeyQueue<NetworkName>,
+    leadership: Leadership,
+}
+
+impl Wake {
+    fn nad(&self, key: &NadKey) {
+        if self.leadership.leads() {
+            self.nads.enqueue(key.clone());
+        }
+    }
+
+    fn nodes(&self, names: impl IntoIterator<Item = NodeName>) {
+        if self.leadership.leads() {
+            self.nodes.enqueue_all(names);
+        }
+    }
+
+    fn statuses(&self, names: impl IntoIterator<Item = NetworkName>) {
+        if self.leadership.leads() {
+            self.statuses.enqueue_all(names);
+        }
+    }
+}
+
+/// The three rooms, before they run.
+pub(crate) struct Allocation {
+    book: Book,
+    stores: Stores,
+    wake: Wake,
+    nads: Nads,
+    nodes: Nodes,
+    statuses: Statuses,
+}
+
+impl Allocation {
+    /// The rooms, subscribed to what they need.
+    pub(crate) fn new(surroundings: &Surroundings, book: &Book, sources: Sources) -> (Self, Sources) {
+        let Surroundings { client, meters, leadership, recorder } = surroundings;
+        let stores = sources.stores.clone();
+        let wake = Wake {
+            nads: KeyQueue::new(Pacing::default()),
+            nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
+            statuses: KeyQueue::new(Pacing::default()),
+            leadership: leadership.clone(),
+        };
+        let hand = |manager| {
+            causeway_runtime::writer::Writer::new(manager, meters.writes.clone()).fenced(leadership.clone())
+        };
+        let nads = Nads::new(client, hand, book, &stores, &wake, recorder);
+        let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
+        let statuses = Statuses::new(client, hand, book, &stores);
+        let sources = subscribe(sources, &wake, &statuses);
+        (Self { book: book.clone(), stores, wake, nads, nodes, statuses }, sources)
+    }
+
+    /// Runs the rooms for one term of leadership.
+    pub(crate) async fn run(&self, meters: &Meters, resync: Option<Duration>, over: &CancellationToken) {
+        let limits = |parallelism| Limits { parallelism, resync, ..Limits::default() };
+        let engine = &meters.engine;
+        tokio::join!(
+            engine::run(self.nads.clone(), self.wake.nads.clone(), limits(PASSES), engine, over.clone()),
+            engine::run(
+                self.nodes.clone(),
+                self.wake.nodes.clone(),
+                limits(NODE_PASSES),
+                engine,
+                over.clone()
+            ),
+            engine::run(
+                self.statuses.clone(),
+                self.wake.statuses.clone(),
+                limits(PASSES),
+                engine,
+                over.clone()
+            ),
+        );
+    }
+
+    /// Takes stock at the beginning of a term: everything is looked at once.
+    pub(crate) fn begin(&self) {
+        self.book.rebuild(&self.stores);
+        self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
+        self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
+        self.wake.statuses.enqueue_all(self.book.lock().network_names());
+    }
+}
+
+/// Each watch wakes the room for what changed.
+fn subscribe(sources: Sources, wake: &Wake, statuses: &Statuses) -> Sources {
+    let woken = wake.clone();
+    let nads = sources.nads.on_change(move |change| woken.nad(change.key));
+    let woken = wake.clone();
+    let nodes = sources.nodes.on_change(move |change| {
+        let annotations = |node: &Option<Arc<crate::observed::place::Node>>| {
+            node.as_ref().map(|node| (node.uid.clone(), node.annotations.clone()))
+        };
+        if annotations(&change.old) != annotations(&change.new) {
+            woken.nodes([change.key.clone()]);
+        }
+    });
+    let (woken, room) = (wake.clone(), statuses.clone());
+    let udns = sources.udns.on_change(move |change| {
+        if !room.is_as_told(change.key, change.new.as_deref()) {
+            woken.statuses([change.key.network()]);
+        }
+    });
+    let (woken, room) = (wake.clone(), statuses.clone());
+    let cudns = sources.cudns.on_change(move |change| {
+        if !room.is_as_told(change.key, change.new.as_deref()) {
+            woken.statuses([change.key.network()]);
+        }
+    });
+    Sources { nads, nodes, udns, cudns, ..sources }
+}
