@@ -50,7 +50,10 @@ const PASSES: usize = 32;
 
 /// Handle to the ledger. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Book(Arc<Mutex<Ledger>>);
+pub(crate) struct Book {
+    ledger: Arc<Mutex<Ledger>>,
+    wake: Wake,
+}
 
 impl fmt::Debug for Book {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,8 +63,14 @@ impl fmt::Debug for Book {
 
 impl Book {
     /// A book in which nobody has anything yet.
-    pub(crate) fn new(plan: ClusterPlan) -> Self {
-        Self(Arc::new(Mutex::new(Ledger::new(plan))))
+    pub(crate) fn new(plan: ClusterPlan, leadership: &Leadership) -> Self {
+        let wake = Wake {
+            nads: KeyQueue::new(Pacing::default()),
+            nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
+            statuses: KeyQueue::new(Pacing::default()),
+            leadership: leadership.clone(),
+        };
+        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), wake }
     }
 
     /// The numbers of a network that is about to be made.
@@ -72,9 +81,10 @@ impl Book {
         self.lock().identify(network, config)
     }
 
-    /// Frees the numbers of a network that was never made.
+    /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none.
     pub(crate) fn disown(&self, network: &NetworkName) {
-        self.lock().disown(network);
+        let woken = self.lock().disown(network);
+        self.wake.nodes(woken);
     }
 
     /// Makes the book anew from what is annotated.
@@ -90,7 +100,7 @@ impl Book {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -134,20 +144,20 @@ pub(crate) struct Allocation {
 }
 
 impl Allocation {
-    /// The rooms, subscribed to what they need.
-    pub(crate) fn new(surroundings: &Surroundings, book: &Book, sources: Sources) -> (Self, Sources) {
+    /// The rooms, subscribed to what they need. `default_nad` is made for the default network, if it is not there.
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        book: &Book,
+        default_nad: Option<NadKey>,
+        sources: Sources,
+    ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let stores = sources.stores.clone();
-        let wake = Wake {
-            nads: KeyQueue::new(Pacing::default()),
-            nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
-            statuses: KeyQueue::new(Pacing::default()),
-            leadership: leadership.clone(),
-        };
+        let wake = book.wake.clone();
         let hand = |manager| {
             causeway_runtime::writer::Writer::new(manager, meters.writes.clone()).fenced(leadership.clone())
         };
-        let nads = Nads::new(client, hand, book, &stores, &wake, recorder);
+        let nads = Nads::new(client, hand, book, &stores, &wake, recorder, default_nad);
         let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
         let statuses = Statuses::new(client, hand, book, &stores);
         let sources = subscribe(sources, &wake, &statuses);
@@ -181,6 +191,7 @@ impl Allocation {
     pub(crate) fn begin(&self) {
         self.book.rebuild(&self.stores);
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
+        self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
         self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
         self.wake.statuses.enqueue_all(self.book.lock().network_names());
     }

@@ -17,8 +17,9 @@ mod side_by_side;
 pub mod uplink;
 mod written;
 
-use causeway_api::nad::{Defaults, GatewayMode};
+use causeway_api::nad::{DEFAULT_NETWORK, Defaults, GatewayMode};
 use causeway_net::ipam::nodes::{Families, HostRange};
+use causeway_net::network::name::NadKey;
 use causeway_net::overlap::Internal;
 use causeway_net::render::Cluster;
 use causeway_runtime::client;
@@ -99,32 +100,29 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
     networks(context, &surroundings);
-    if features.uplinks() {
-        let controller = uplink::Controller::new(&surroundings, &mut context.registry);
-        controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
-        info!(identity = context.settings.identity, "Uplink controller started");
-    } else {
-        info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
-    }
     Ok(())
 }
 
 /// Starts the rooms of tenant networks: they share what they watch and who has which number.
-fn networks(context: &Context, surroundings: &Surroundings) {
-    let settings = &context.settings;
-    let cluster = cluster(settings);
+fn networks(context: &mut Context, surroundings: &Surroundings) {
+    let settings = context.settings.clone();
+    let cluster = cluster(&settings);
     let ranges = settings.cluster_subnets.iter();
-    let book = Book::new(ClusterPlan {
+    let plan = ClusterPlan {
         ranges: ranges
             .map(|entry| HostRange { network: entry.subnet, host_length: entry.host_prefix })
             .collect(),
         transit: (settings.transit.v4, settings.transit.v6),
         defaults: Defaults { mtu: settings.mtu, ..Defaults::default() },
-    });
+    };
+    let book = Book::new(plan, &surroundings.leadership);
     let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
     let stores = sources.stores.clone();
-    let (networks, sources) = network::Controller::new(surroundings, cluster, settings, &book, sources);
-    let (allocation, sources) = Allocation::new(surroundings, &book, sources);
+    let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
+    let preconfigured = settings.features.preconfigured_udn_addresses();
+    let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
+    let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
+    let sources = uplinks(context, surroundings, sources);
     sources.start(&context.tasks, &context.readiness);
 
     let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
@@ -143,6 +141,18 @@ fn networks(context: &Context, surroundings: &Surroundings) {
         }
     });
     info!(identity = settings.identity, "Network controllers started");
+}
+
+/// Starts the room of Uplinks, if they are switched on.
+fn uplinks(context: &mut Context, surroundings: &Surroundings, sources: Sources) -> Sources {
+    if !context.settings.features.uplinks() {
+        info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
+        return sources;
+    }
+    let (controller, sources) = uplink::Controller::new(surroundings, &mut context.registry, sources);
+    controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
+    info!(identity = context.settings.identity, "Uplink controller started");
+    sources
 }
 
 /// How the cluster is configured, as far as it decides what a network looks like.

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::apply::Hand;
 use self::error::NetworkError;
-use self::observe::World;
+use self::observe::{Halt, World};
 use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
@@ -73,7 +73,7 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let world = observe::world(key, &self.stores, |cr| self.halt(key, cr))?;
+        let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
         let Some(cr) = world.cr.clone() else {
             self.waiting.set(key, BTreeSet::new());
             self.expected.set(key, Vec::new());
@@ -92,6 +92,9 @@ impl Room for Networks {
         if cr.terminating && (plan.release || !cr.is_protected()) && outcome.problems.is_empty() {
             return Ok(Requeue::Done);
         }
+        if outcome.halt.is_none() && outcome.there.is_empty() && outcome.terminating.is_empty() {
+            self.book.disown(&key.network());
+        }
         let mut wanted = vec![verdict::created(key, &cr, &outcome)];
         let evpn = self.evpn_problem(&cr);
         wanted.extend(verdict::transport(&cr, self.features.advertises_routes(), evpn));
@@ -103,14 +106,12 @@ impl Room for Networks {
 
 impl Networks {
     /// Why a network is left alone, whatever stands there.
-    fn halt(&self, key: &CrKey, cr: &Cr) -> Option<String> {
-        let without_feature = !cr.uplinks.is_empty() && !self.features.uplinks();
-        if without_feature && matches!(key, CrKey::Cudn(_)) {
-            return Some(
-                "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN".to_owned(),
-            );
+    fn halt(&self, cr: &Cr) -> Option<Halt> {
+        if !cr.uplinks.is_empty() && !self.features.uplinks() {
+            let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
+            return Some(Halt::Ignored(why));
         }
-        self.evpn_problem(cr).map(str::to_owned)
+        self.evpn_problem(cr).map(Halt::Evpn)
     }
 
     /// Why EVPN cannot be the transport of a network that asks for it.

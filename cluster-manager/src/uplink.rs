@@ -34,6 +34,7 @@ mod replay;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod users;
 mod watched;
 
 use std::time::Duration;
@@ -57,7 +58,9 @@ use self::expected::Expected;
 use self::metrics::Metrics;
 use self::observe::{StateIndex, Stores};
 use self::tally::Tally;
+use self::users::Users;
 use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
+use crate::observed::{self, Sources};
 use crate::written::Written;
 use crate::{Meters, Surroundings};
 
@@ -88,6 +91,7 @@ impl Room for Uplinks {
         if plan.steps.is_empty() {
             debug!(uplink = %name, "Nothing to do");
         }
+        confirm::unused(name, &plan, &self.reader).await?;
         confirm::deletions(name, &plan, &self.reader).await?;
         apply::run(name, &plan, &self.hand, &self.metrics).await?;
         Ok(if world.uplink.is_some() { Requeue::Done } else { Requeue::Gone })
@@ -102,17 +106,28 @@ pub struct Controller {
     queue: KeyQueue<UplinkName>,
     room: Uplinks,
     leadership: Leadership,
+    /// Who uses an Uplink is known once these are listed.
+    networks: observed::Stores,
 }
 
 impl Controller {
     /// A controller over this connection, with its metrics in `registry`.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, registry: &mut Registry) -> Self {
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        registry: &mut Registry,
+        sources: Sources,
+    ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
         let wake =
             Wake { queue: queue.clone(), leadership: leadership.clone(), expected: Expected::default() };
         let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
+        let (woken, users) = (wake.clone(), stores.users.clone());
+        let cudns = sources.cudns.on_change(move |change| {
+            woken.up(users.change(change.key, change.old.as_deref(), change.new.as_deref()));
+        });
+        let sources = Sources { cudns, ..sources };
         let written = stores.written.clone();
         let hand = Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone());
         let room = Uplinks {
@@ -122,14 +137,16 @@ impl Controller {
             metrics: Metrics::register(registry),
             expected: wake.expected,
         };
-        Self {
+        let controller = Self {
             leadership: leadership.clone(),
             uplinks: uplinks.metered(&meters.watches),
             nodes: nodes.metered(&meters.watches),
             states: states.metered(&meters.watches),
             queue,
             room,
-        }
+            networks: sources.stores.clone(),
+        };
+        (controller, sources)
     }
 
     /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
@@ -144,11 +161,12 @@ impl Controller {
         tasks.spawn("watch of Nodes", self.nodes.run(stop.clone()));
         tasks.spawn("watch of UplinkStates", self.states.run(stop.clone()));
 
-        let (room, queue, metrics, leadership) =
-            (self.room, self.queue, meters.engine.clone(), self.leadership);
+        let (room, queue, metrics, leadership, networks) =
+            (self.room, self.queue, meters.engine.clone(), self.leadership, self.networks);
         let limits = Limits { resync, ..Limits::default() };
         tasks.spawn("uplink", async move {
-            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_none() {
+            let listed = async { tokio::join!(room.stores.wait_synced(), networks.wait_synced()) };
+            if stop.run_until_cancelled(listed).await.is_none() {
                 return;
             }
             while let Some(term) = leadership.term(&stop).await {
@@ -218,6 +236,7 @@ fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
         nodes: nodes.store(),
         states: states.store(),
         index: StateIndex::default(),
+        users: Users::default(),
         written: Written::default(),
     };
 

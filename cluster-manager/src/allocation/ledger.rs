@@ -97,14 +97,14 @@ struct NodeEntry {
 /// What became of a NetworkAttachmentDefinition that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Joined {
-    /// It is of a network; whether nodes have to be looked at because of it.
+    /// It is of a network.
     Of {
         /// Numbers of the network.
         identity: Identity,
         /// Name of the network.
         network: NetworkName,
-        /// Whether nodes have to be looked at.
-        touches_nodes: bool,
+        /// Nodes to look at because of it.
+        woken: BTreeSet<NodeName>,
     },
     /// It cannot be of the network that it names.
     Refused(Refusal),
@@ -307,12 +307,18 @@ impl Ledger {
         Ok(Identity { id: chosen.id, keys })
     }
 
-    /// Frees the numbers of a network that was never made.
-    pub(super) fn disown(&mut self, network: &NetworkName) {
-        if !self.networks.contains_key(network) {
-            self.network_ids.release(network);
-            self.second_keys.release(network);
+    /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none. Returns the nodes to look at
+    /// because of that.
+    pub(super) fn disown(&mut self, network: &NetworkName) -> BTreeSet<NodeName> {
+        if network.is_default() || self.networks.get(network).is_some_and(|known| !known.nads.is_empty()) {
+            return BTreeSet::new();
         }
+        self.network_ids.release(network);
+        self.second_keys.release(network);
+        if self.networks.remove(network).is_none() {
+            return BTreeSet::new();
+        }
+        self.touch_all(network)
     }
 
     /// Takes over a NetworkAttachmentDefinition that exists.
@@ -329,7 +335,7 @@ impl Ledger {
     ) -> Joined {
         let network = NetworkName::from(config.name.as_str());
         if self.joined.get(key).is_some_and(|before| *before != network) {
-            self.leave(key);
+            self.leave(key, false);
         }
         if config.is_primary()
             && let Some(primary) = self.other_primary(key)
@@ -353,21 +359,27 @@ impl Ledger {
             Ok(identity) => identity,
             Err(error) => return Joined::Refused(Refusal::Exhausted(error)),
         };
-        let touches_nodes = self.take_over(key, &network, config, !differences.is_empty());
+        let woken = self.take_over(key, &network, config, !differences.is_empty());
         self.joined.insert(key.clone(), network.clone());
         if config.is_primary() {
             self.primaries.entry(key.namespace().clone()).or_default().insert(key.clone());
         }
-        Joined::Of { identity, network, touches_nodes }
+        Joined::Of { identity, network, woken }
     }
 
-    /// Makes the network what this config says; whether nodes have to be looked at.
-    fn take_over(&mut self, key: &NadKey, network: &NetworkName, config: &Arc<Config>, anew: bool) -> bool {
+    /// Makes the network what this config says. Returns the nodes to look at because of that.
+    fn take_over(
+        &mut self,
+        key: &NadKey,
+        network: &NetworkName,
+        config: &Arc<Config>,
+        anew: bool,
+    ) -> BTreeSet<NodeName> {
         let ranges = (config.topology == Some(Topology::Layer3)).then(|| ranges(config, &self.plan.defaults));
         if let Some(known) = self.networks.get_mut(network).filter(|_| !anew) {
             known.nads.insert(key.clone());
             if known.config.subnets == config.subnets {
-                return false;
+                return BTreeSet::new();
             }
             // A NetworkAttachmentDefinition that is not updated yet says less than another one: that changes nothing.
             let more = config.subnets.len() > known.config.subnets.len();
@@ -375,11 +387,11 @@ impl Ledger {
                 (Pool::Of(pool), Some(Ok(ranges))) if more => pool.expand(&ranges).is_ok(),
                 _ => false,
             };
-            if grown {
-                known.config = Arc::clone(config);
-                self.touch_all(network);
+            if !grown {
+                return BTreeSet::new();
             }
-            return grown;
+            known.config = Arc::clone(config);
+            return self.touch_all(network);
         }
         let nads = self.networks.remove(network).map(|known| known.nads).unwrap_or_default();
         let pool = ranges.map_or(Pool::None, |ranges| self.pool(network, ranges));
@@ -388,16 +400,14 @@ impl Ledger {
         entry.nads.insert(key.clone());
         let touches = matches!(entry.pool, Pool::Of(_)) || anew;
         self.networks.insert(network.clone(), entry);
-        if touches {
-            self.touch_all(network);
-        }
-        touches
+        if touches { self.touch_all(network) } else { BTreeSet::new() }
     }
 
-    fn touch_all(&mut self, network: &NetworkName) {
+    fn touch_all(&mut self, network: &NetworkName) -> BTreeSet<NodeName> {
         for entry in self.nodes.values_mut() {
             entry.dirty.insert(network.clone());
         }
+        self.nodes.keys().cloned().collect()
     }
 
     /// Another NetworkAttachmentDefinition that is the primary one of the namespace.
@@ -406,9 +416,9 @@ impl Ledger {
         primaries.iter().find(|other| *other != key).cloned()
     }
 
-    /// Takes over that a NetworkAttachmentDefinition is gone, or is no longer one of ours. Returns its network, and whether
-    /// nodes have to be looked at.
-    pub(super) fn leave(&mut self, key: &NadKey) -> Option<(NetworkName, bool)> {
+    /// Takes over that a NetworkAttachmentDefinition is gone, or is no longer one of ours. Returns its network, and the nodes
+    /// to look at because of that. With `comes_back`, the network keeps what it has although this was its last one.
+    pub(super) fn leave(&mut self, key: &NadKey, comes_back: bool) -> Option<(NetworkName, BTreeSet<NodeName>)> {
         let network = self.joined.remove(key)?;
         if let Some(primaries) = self.primaries.get_mut(key.namespace()) {
             primaries.remove(key);
@@ -418,15 +428,8 @@ impl Ledger {
         }
         let known = self.networks.get_mut(&network)?;
         known.nads.remove(key);
-        if !known.nads.is_empty() {
-            return Some((network, false));
-        }
-        let had_nodes = matches!(known.pool, Pool::Of(_));
-        self.networks.remove(&network);
-        self.network_ids.release(&network);
-        self.second_keys.release(&network);
-        self.touch_all(&network);
-        Some((network, had_nodes))
+        let woken = if comes_back { BTreeSet::new() } else { self.disown(&network) };
+        Some((network, woken))
     }
 
     /// Looks at a node that exists. `annotations` are what it has now.

@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use causeway_api::manager::FieldManager;
-use causeway_api::nad::{NetworkAttachmentDefinition, ReadError};
+use causeway_api::nad::{
+    DEFAULT_NETWORK_CONFIG, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ReadError,
+};
 use causeway_api::network_condition::NetworkEvent;
 use causeway_net::network::name::NadKey;
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::{Happening, Recorder, Severity};
+use causeway_runtime::watch::Lookup;
 use causeway_runtime::writer::{WriteError, Writer};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
@@ -17,6 +20,7 @@ use tracing::{info, warn};
 
 use super::ledger::{Identity, Joined};
 use super::{Book, Wake};
+use crate::observed::cr::CrKey;
 use crate::observed::nad::Nad;
 use crate::observed::{Stores, Unreadable};
 
@@ -29,6 +33,8 @@ pub(super) struct Nads {
     stores: Stores,
     wake: Wake,
     told: Told,
+    /// The default network's, where workloads may bring addresses: pods name it to ask for one.
+    default: Option<NadKey>,
 }
 
 /// Tells people what is wrong with a NetworkAttachmentDefinition, once for each text.
@@ -49,6 +55,15 @@ pub(super) enum NadError {
         /// What is wrong with it.
         error: Unreadable,
     },
+    /// That of the default network could not be made.
+    #[error("cannot create NetworkAttachmentDefinition {nad} of the default network")]
+    Default {
+        /// Which.
+        nad: NadKey,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
     /// Its annotations could not be written.
     #[error("cannot annotate NetworkAttachmentDefinition {nad}")]
     Annotate {
@@ -64,7 +79,7 @@ impl Retryable for NadError {
     fn retry(&self) -> Retry {
         match self {
             Self::Unreadable { .. } => Retry::Never,
-            Self::Annotate { source, .. } => source.retry(),
+            Self::Default { source, .. } | Self::Annotate { source, .. } => source.retry(),
         }
     }
 }
@@ -79,7 +94,11 @@ impl Room for Nads {
         let Some(nad) = nad else {
             self.gone(key);
             self.told.forget(key);
-            return Ok(Requeue::Gone);
+            if self.default.as_ref() != Some(key) {
+                return Ok(Requeue::Gone);
+            }
+            self.create_default(key).await?;
+            return Ok(Requeue::Done);
         };
         match nad.content.as_ref() {
             Ok(config) if config.is_default_network() => {
@@ -89,12 +108,10 @@ impl Room for Nads {
             Ok(config) => {
                 let joined = self.book.lock().join(key, &nad, config);
                 match joined {
-                    Joined::Of { identity, network, touches_nodes } => {
+                    Joined::Of { identity, network, woken } => {
                         self.told.forget(key);
-                        self.wake.statuses([network.clone()]);
-                        if touches_nodes {
-                            self.wake.nodes(self.stores.nodes().iter().map(|(name, _)| name.clone()));
-                        }
+                        self.wake.statuses([network]);
+                        self.wake.nodes(woken);
                         self.annotate(key, &nad, identity).await?;
                     }
                     Joined::Refused(refusal) => self.told.tell(key, &nad, &refusal.to_string()),
@@ -119,6 +136,7 @@ impl Nads {
         stores: &Stores,
         wake: &Wake,
         recorder: &Recorder,
+        default: Option<NadKey>,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -127,15 +145,31 @@ impl Nads {
             stores: stores.clone(),
             wake: wake.clone(),
             told: Told { recorder: recorder.clone(), last: Arc::default() },
+            default,
+        }
+    }
+
+    /// The one that has to be there whoever made it.
+    pub(super) const fn default_nad(&self) -> Option<&NadKey> {
+        self.default.as_ref()
+    }
+
+    async fn create_default(&self, key: &NadKey) -> Result<(), NadError> {
+        let spec = NetworkAttachmentDefinitionSpec { config: DEFAULT_NETWORK_CONFIG.to_owned() };
+        let api: Api<NetworkAttachmentDefinition> =
+            Api::namespaced(self.client.clone(), key.namespace().as_str());
+        let nad = NetworkAttachmentDefinition::new(key.name(), spec);
+        match self.writer.create(&api, &nad).await {
+            Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
+            Err(source) => Err(NadError::Default { nad: key.clone(), source }),
         }
     }
 
     fn gone(&self, key: &NadKey) {
-        let left = self.book.lock().leave(key);
-        let Some((network, touches_nodes)) = left else { return };
-        if touches_nodes {
-            self.wake.nodes(self.stores.nodes().iter().map(|(name, _)| name.clone()));
-        }
+        let comes_back = self.comes_back(key);
+        let left = self.book.lock().leave(key, comes_back);
+        let Some((network, woken)) = left else { return };
+        self.wake.nodes(woken);
         self.wake.statuses([network.clone()]);
         // Another one of the namespace, or of the network, may have waited for this.
         let nads = self.stores.nads();
@@ -143,6 +177,18 @@ impl Nads {
             other.namespace() == key.namespace() || nad.network().as_ref() == Some(&network)
         });
         waiting.filter(|(other, _)| self.told.is_told(other)).for_each(|(other, _)| self.wake.nad(other));
+    }
+
+    /// Whether a network object makes a NetworkAttachmentDefinition that is gone again: then its network keeps its numbers.
+    fn comes_back(&self, key: &NadKey) -> bool {
+        let wants = |cr: &CrKey| {
+            let namespaces = self.stores.namespaces();
+            let Lookup::Present(place) = namespaces.lookup(key.namespace()) else { return false };
+            let Ok(Some(cr)) = self.stores.cr(cr) else { return false };
+            let chosen = cr.namespaces.is_none() || cr.chooses(&place.labels);
+            chosen && !cr.terminating && !place.terminating
+        };
+        wants(&CrKey::Udn(key.clone())) || wants(&CrKey::Cudn(key.name().into()))
     }
 
     async fn annotate(&self, key: &NadKey, nad: &Nad, identity: Identity) -> Result<(), NadError> {

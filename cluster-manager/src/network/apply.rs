@@ -289,8 +289,7 @@ pub(super) async fn run(key: &CrKey, cr: &Cr, plan: &Plan, hand: &Hand) -> Resul
     if plan.protect {
         hand.protect(key, cr).await?;
     }
-    let mut outcome = Outcome::default();
-    outcome.problems.extend(plan.halt.clone());
+    let mut outcome = Outcome { halt: plan.halt.clone(), ..Outcome::default() };
     // Boxed: the compiler cannot tell yet that futures made by a closure over references may move between threads.
     let mut work: Vec<BoxFuture<'_, Done>> = Vec::new();
     for (namespace, step) in &plan.sites {

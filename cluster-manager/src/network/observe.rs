@@ -21,11 +21,22 @@ pub(super) struct World {
     /// Its own namespace, where the watch of Namespaces does not show it yet.
     pub(super) unseen: Option<Namespace>,
     /// Why nothing is to be done about its NetworkAttachmentDefinitions, if so.
-    pub(super) halt: Option<String>,
+    pub(super) halt: Option<Halt>,
     /// The namespaces that it is for.
     pub(super) sites: Vec<Site>,
     /// NetworkAttachmentDefinitions that it controls and that are not wanted.
     pub(super) surplus: Vec<Held>,
+}
+
+/// Why a network is left alone, whatever stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// It asks for a feature that is off: it is not even protected.
+    Ignored(&'static str),
+    /// EVPN cannot be its transport.
+    Evpn(&'static str),
+    /// Nobody can say which namespaces it is for.
+    Selector(String),
 }
 
 /// One namespace that a network is for.
@@ -65,7 +76,7 @@ pub(super) struct Held {
 pub(super) fn world(
     key: &CrKey,
     stores: &Stores,
-    halt: impl FnOnce(&Cr) -> Option<String>,
+    halt: impl FnOnce(&Cr) -> Option<Halt>,
 ) -> Result<World, NetworkError> {
     let cr = stores.cr(key).map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
     let Some(cr) = cr else {
@@ -78,7 +89,7 @@ pub(super) fn world(
     let chosen = if cr.terminating { Ok(Vec::new()) } else { chosen(key, &cr, stores) };
     let (wanted, selector) = match chosen {
         Ok(wanted) => (wanted, None),
-        Err(error) => (Vec::new(), Some(error)),
+        Err(error) => (Vec::new(), Some(Halt::Selector(error))),
     };
     let halt = halt(&cr).or(selector).filter(|_| !cr.terminating);
     let sites = wanted
@@ -123,19 +134,30 @@ fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores
     let nad = stores.nad(&own);
     let terminating = matches!(&nad, Ok(Some(nad)) if nad.terminating);
     let rival = match &nad {
-        Ok(None) if super::plan::is_primary(cr) => {
-            stores.index.primary_in(namespace).into_iter().find(|other| *other != own)
-        }
+        Ok(None) if super::plan::is_primary(cr) => rival(key, namespace, stores),
         _ => None,
     };
     Site {
         namespace: namespace.clone(),
         takes_primary,
         nad,
-        rival: rival.map(|rival| rival.name().to_owned()),
+        rival,
         users: if terminating { stores.index.users_of(&own) } else { Vec::new() },
         unreadable: if terminating { stores.index.unreadable_in(namespace) } else { Vec::new() },
     }
+}
+
+/// Name of another primary network's NetworkAttachmentDefinition in a namespace. One that a primary network controls counts
+/// whatever its config says: somebody may just have edited it, and it is put right.
+fn rival(key: &CrKey, namespace: &Namespace, stores: &Stores) -> Option<String> {
+    let is_primary = |other: &CrKey| {
+        matches!(stores.cr(other), Ok(Some(cr)) if super::plan::is_primary(&cr))
+    };
+    let own = key.nad_in(namespace);
+    let by_config = stores.index.primary_in(namespace).into_iter().filter(|other| *other != own);
+    let by_config = by_config.map(|rival| rival.name().to_owned());
+    let others = stores.index.networks_in(namespace).into_iter().filter(|other| other != key);
+    by_config.chain(others.filter(is_primary).map(|rival| rival.name().to_owned())).min()
 }
 
 /// The NetworkAttachmentDefinitions that a network object controls. One that cannot be read stays.

@@ -14,7 +14,7 @@ use causeway_runtime::watch::NamespacedName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 
-use super::observe::{Held, Site, World};
+use super::observe::{Halt, Held, Site, World};
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::index::Cause;
 use crate::observed::nad::Nad;
@@ -28,7 +28,7 @@ pub(super) struct Plan {
     /// What to do about our finalizer on the object, before anything else.
     pub(super) protect: bool,
     /// Why nothing is done about NetworkAttachmentDefinitions, if so.
-    pub(super) halt: Option<String>,
+    pub(super) halt: Option<Halt>,
     /// What to do in the namespaces that the network is for, by namespace.
     pub(super) sites: Vec<(Namespace, SiteStep)>,
     /// What to do about NetworkAttachmentDefinitions that are no longer wanted.
@@ -111,6 +111,7 @@ pub(super) fn network(world: &World, render: impl Fn(&Namespace) -> Result<Confi
         return plan;
     }
     if let Some(halt) = &world.halt {
+        plan.protect = !cr.is_protected() && !matches!(halt, Halt::Ignored(_));
         plan.halt = Some(halt.clone());
         plan.removals.clear();
         return plan;

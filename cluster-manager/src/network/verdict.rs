@@ -5,11 +5,14 @@ use causeway_api::network::Transport;
 use causeway_api::network_condition::{CreatedReason, NetworkCondition, TransportReason};
 use causeway_net::network::name::{NadKey, Namespace};
 
+use super::observe::Halt;
 use crate::observed::cr::{Cr, CrKey};
 
 /// What became of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
+    /// Why nothing was done.
+    pub(super) halt: Option<Halt>,
     /// Namespaces that have their NetworkAttachmentDefinition.
     pub(super) there: Vec<Namespace>,
     /// NetworkAttachmentDefinitions that are being deleted.
@@ -20,15 +23,22 @@ pub(super) struct Outcome {
 
 /// What `NetworkCreated` should say.
 pub(super) fn created(key: &CrKey, cr: &Cr, outcome: &Outcome) -> Wanted {
-    let (status, reason, message) = if !outcome.problems.is_empty() {
+    let sync_error = match key {
+        CrKey::Udn(_) => CreatedReason::SyncError,
+        CrKey::Cudn(_) => CreatedReason::ClusterSyncError,
+    };
+    let (status, reason, message) = if let Some(halt) = &outcome.halt {
+        let (reason, message) = match halt {
+            Halt::Ignored(message) => (sync_error, (*message).to_owned()),
+            Halt::Evpn(message) => (CreatedReason::EvpnConfigError, (*message).to_owned()),
+            Halt::Selector(message) => (sync_error, message.clone()),
+        };
+        (ConditionStatus::False, reason, message)
+    } else if !outcome.problems.is_empty() {
         let mut problems = outcome.problems.clone();
         problems.sort_unstable();
         problems.dedup();
-        let reason = match key {
-            CrKey::Udn(_) => CreatedReason::SyncError,
-            CrKey::Cudn(_) => CreatedReason::ClusterSyncError,
-        };
-        (ConditionStatus::False, reason, problems.join("\n"))
+        (ConditionStatus::False, sync_error, problems.join("\n"))
     } else if !outcome.terminating.is_empty() {
         let message = match key {
             CrKey::Udn(_) => "NetworkAttachmentDefinition is being deleted".to_owned(),

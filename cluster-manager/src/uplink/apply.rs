@@ -1,7 +1,7 @@
 //! Carries out a plan, step by step, deletions side by side; the first error stops it. Decides nothing.
 
 use causeway_api::manager::FieldManager;
-use causeway_api::uplink::Uplink as ApiUplink;
+use causeway_api::uplink::{UPLINK_FINALIZER, Uplink as ApiUplink};
 use causeway_api::uplink_state::UplinkState;
 use causeway_api::{GROUP, V1ALPHA1};
 use causeway_runtime::events::{Happening, Recorder, Severity};
@@ -113,6 +113,18 @@ async fn carry_out(
                 .map_err(|source| UplinkError::Delete { state: state.clone(), source })?;
             metrics.collected(*because);
             info!(uplink = %name, node = %node, state = %state, cause = %because, "UplinkState deleted");
+        }
+        Step::Protect { uid } => {
+            let mut body = identity_body(name, uid);
+            if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+                metadata.insert("finalizers".to_owned(), json!([UPLINK_FINALIZER]));
+            }
+            let written = hand.writer.apply(&hand.uplinks, name.as_str(), &body).await;
+            let written = written.map_err(|source| UplinkError::Finalizer { uplink: name.clone(), source })?;
+            if let Some(uplink) = Uplink::of(&written) {
+                hand.written.remember(name, uplink);
+            }
+            info!(uplink = %name, "Uplink protected");
         }
         Step::ReleaseFinalizer { uid, owner } => {
             release(name, uid, owner, hand).await?;

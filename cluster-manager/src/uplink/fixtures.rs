@@ -145,5 +145,6 @@ pub(super) fn world(
         nodes: nodes.clone(),
         states: states.clone(),
         states_of: index.states_of(name),
+        used: false,
     }
 }

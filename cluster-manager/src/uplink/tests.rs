@@ -106,6 +106,7 @@ async fn pass_over(seen: Seen<'_>, answers: &[(&str, u16, Value)]) -> Pass {
             seen.unreadable_state.map(|error| (StateKey::from("br-blue.node-a"), error)),
         ),
         index,
+        users: Users::default(),
         written: Written::default(),
     };
     let mut registry = Registry::default();
