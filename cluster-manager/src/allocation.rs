@@ -20,22 +20,26 @@ mod nads;
 mod nodes;
 mod status;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use causeway_api::nad::Config;
+use causeway_net::activity::Mode;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::leader::Leadership;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
 
-use self::ledger::Ledger;
+use self::ledger::{Ledger, Stir};
 use self::nads::Nads;
 use self::nodes::Nodes;
 use self::status::Statuses;
+use crate::observed::cr::CrKey;
 use crate::observed::{Sources, Stores};
 use crate::{Meters, Surroundings};
 
@@ -68,6 +72,7 @@ impl Book {
             nads: KeyQueue::new(Pacing::default()),
             nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
             statuses: KeyQueue::new(Pacing::default()),
+            uplinks: Arc::default(),
             leadership: leadership.clone(),
         };
         Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), wake }
@@ -83,19 +88,34 @@ impl Book {
 
     /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none.
     pub(crate) fn disown(&self, network: &NetworkName) {
-        let woken = self.lock().disown(network);
+        let woken = self.lock().disown(network, Timestamp::now());
         self.wake.nodes(woken);
+    }
+
+    /// The nodes that need a network; none where networks are on all of them.
+    pub(crate) fn needed_on(&self, network: &NetworkName) -> Option<BTreeSet<NodeName>> {
+        self.lock().needed_on(network)
+    }
+
+    /// Networks that are on other nodes than before go into `queue` from now on.
+    pub(crate) fn wakes_of_activity(&self, queue: KeyQueue<CrKey>) {
+        *self.wake.uplinks.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
     }
 
     /// Makes the book anew from what is annotated.
     fn rebuild(&self, stores: &Stores) {
         let (nads, nodes) = (stores.nads(), stores.nodes());
+        // Pods matter only where networks follow them.
+        let pods = stores.pods();
         let mut ledger = self.lock();
         let plan = ledger.plan().clone();
+        let follows_pods = plan.mode != Mode::Everywhere;
         *ledger = Ledger::rebuild(
             plan,
             nads.iter().map(|(key, nad)| (key.clone(), Arc::clone(nad))),
             nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
+            pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
+            Timestamp::now(),
         );
     }
 
@@ -110,10 +130,25 @@ struct Wake {
     nads: KeyQueue<NadKey>,
     nodes: KeyQueue<NodeName>,
     statuses: KeyQueue<NetworkName>,
+    /// Of the room that tells networks of their Uplinks, if there is one.
+    uplinks: Arc<Mutex<Option<KeyQueue<CrKey>>>>,
     leadership: Leadership,
 }
 
 impl Wake {
+    /// Wakes whoever has to do with what a change stirred up.
+    fn stirred(&self, stir: Stir) {
+        if !self.leadership.leads() {
+            return;
+        }
+        self.nodes.enqueue_all(stir.nodes);
+        if let Some(queue) = &*self.uplinks.lock().unwrap_or_else(PoisonError::into_inner) {
+            let crs = stir.networks.iter().filter_map(CrKey::of_network);
+            queue.enqueue_all(crs.filter(|key| matches!(key, CrKey::Cudn(_))));
+        }
+        self.statuses.enqueue_all(stir.networks);
+    }
+
     fn nad(&self, key: &NadKey) {
         if self.leadership.leads() {
             self.nads.enqueue(key.clone());
@@ -160,7 +195,7 @@ impl Allocation {
         let nads = Nads::new(client, hand, book, &stores, &wake, recorder, default_nad);
         let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
         let statuses = Statuses::new(client, hand, book, &stores);
-        let sources = subscribe(sources, &wake, &statuses);
+        let sources = subscribe(sources, book, &statuses);
         (Self { book: book.clone(), stores, wake, nads, nodes, statuses }, sources)
     }
 
@@ -198,7 +233,8 @@ impl Allocation {
 }
 
 /// Each watch wakes the room for what changed.
-fn subscribe(sources: Sources, wake: &Wake, statuses: &Statuses) -> Sources {
+fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
+    let wake = &book.wake;
     let woken = wake.clone();
     let nads = sources.nads.on_change(move |change| woken.nad(change.key));
     let woken = wake.clone();
@@ -222,5 +258,16 @@ fn subscribe(sources: Sources, wake: &Wake, statuses: &Statuses) -> Sources {
             woken.statuses([change.key.network()]);
         }
     });
-    Sources { nads, nodes, udns, cudns, ..sources }
+    let sources = Sources { nads, nodes, udns, cudns, ..sources };
+    if book.lock().plan().mode == Mode::Everywhere {
+        return sources;
+    }
+    let book = book.clone();
+    let pods = sources.pods.on_change(move |change| {
+        if book.wake.leadership.leads() {
+            let stir = book.lock().pod(change.key, change.new.as_deref(), Timestamp::now());
+            book.wake.stirred(stir);
+        }
+    });
+    Sources { pods, ..sources }
 }

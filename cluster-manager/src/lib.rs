@@ -17,11 +17,13 @@ mod side_by_side;
 pub mod uplink;
 mod written;
 
-use causeway_api::nad::{DEFAULT_NETWORK, Defaults, GatewayMode};
+use causeway_api::nad::{DEFAULT_NETWORK, Defaults};
+use causeway_net::activity::Mode;
 use causeway_net::ipam::nodes::{Families, HostRange};
 use causeway_net::network::name::NadKey;
 use causeway_net::overlap::Internal;
 use causeway_net::render::Cluster;
+use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;
 use causeway_runtime::events::{EventMetrics, Publisher, Recorder, Reporter};
@@ -31,6 +33,7 @@ use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::WatchMetrics;
 use causeway_runtime::writer::WriteMetrics;
 use ipnet::IpNet;
+use jiff::SignedDuration;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tracing::{info, warn};
@@ -114,6 +117,12 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
             .collect(),
         transit: (settings.transit.v4, settings.transit.v6),
         defaults: Defaults { mtu: settings.mtu, ..Defaults::default() },
+        mode: if settings.features.dynamic_networks() {
+            let grace = SignedDuration::try_from(settings.network_grace).unwrap_or(SignedDuration::MAX);
+            Mode::OnDemand { grace }
+        } else {
+            Mode::Everywhere
+        },
     };
     let book = Book::new(plan, &surroundings.leadership);
     let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
@@ -122,7 +131,7 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
     let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
-    let sources = uplinks(context, surroundings, sources);
+    let sources = uplinks(context, surroundings, &book, sources);
     sources.start(&context.tasks, &context.readiness);
 
     let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
@@ -144,12 +153,18 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
 }
 
 /// Starts the room of Uplinks, if they are switched on.
-fn uplinks(context: &mut Context, surroundings: &Surroundings, sources: Sources) -> Sources {
+fn uplinks(context: &mut Context, surroundings: &Surroundings, book: &Book, sources: Sources) -> Sources {
     if !context.settings.features.uplinks() {
         info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
         return sources;
     }
-    let (controller, sources) = uplink::Controller::new(surroundings, &mut context.registry, sources);
+    let (controller, sources) = uplink::Controller::new(
+        surroundings,
+        &mut context.registry,
+        gateway_mode(&context.settings),
+        book,
+        sources,
+    );
     controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
     info!(identity = context.settings.identity, "Uplink controller started");
     sources
@@ -173,12 +188,17 @@ fn cluster(settings: &Settings) -> Cluster {
             user_join: Defaults::default().join_subnets.iter().filter_map(|text| text.parse().ok()).collect(),
         },
         families,
-        gateway_mode: match settings.gateway_mode {
-            settings::GatewayMode::Shared => GatewayMode::Shared,
-            settings::GatewayMode::Local | settings::GatewayMode::Disabled => GatewayMode::Other,
-        },
+        gateway_mode: gateway_mode(settings).into(),
         mtu: settings.mtu,
         features: network::features(settings),
+    }
+}
+
+const fn gateway_mode(settings: &Settings) -> GatewayMode {
+    match settings.gateway_mode {
+        settings::GatewayMode::Shared => GatewayMode::Shared,
+        settings::GatewayMode::Local => GatewayMode::Local,
+        settings::GatewayMode::Disabled => GatewayMode::Disabled,
     }
 }
 

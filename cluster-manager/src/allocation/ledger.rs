@@ -13,15 +13,19 @@ use std::sync::Arc;
 use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
 use causeway_api::nad::{Config, Defaults};
 use causeway_api::network::Topology;
+use causeway_net::activity::{self, Activity, Kind, Mode, Need, PodKey, Scope};
 use causeway_net::ipam::ids::{NetworkIds, NodeIds, SecondKeys};
 use causeway_net::ipam::nodes::{Families, Family, HostRange, NodeSubnets, Setup, Usage};
 use causeway_net::network::id::{NetworkId, NodeId};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
+use causeway_runtime::watch::NamespacedName;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use jiff::Timestamp;
 
 use crate::observed::nad::Nad;
 use crate::observed::place::Node;
+use crate::observed::pod::Pod;
 
 /// What the cluster gives to all networks.
 #[derive(Clone, Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct ClusterPlan {
     pub(crate) transit: (Ipv4Net, Ipv6Net),
     /// What network configs mean where they say nothing.
     pub(crate) defaults: Defaults,
+    /// Where networks are.
+    pub(crate) mode: Mode,
 }
 
 /// The numbers of one network.
@@ -54,6 +60,7 @@ pub(super) struct Ledger {
     /// Those of primary networks, by namespace.
     primaries: HashMap<Namespace, BTreeSet<NadKey>>,
     nodes: BTreeMap<NodeName, NodeEntry>,
+    activity: Activity,
 }
 
 /// One network.
@@ -61,6 +68,8 @@ pub(super) struct Ledger {
 struct Network {
     config: Arc<Config>,
     nads: BTreeSet<NadKey>,
+    /// Those that are gone and are being made again.
+    expected: BTreeSet<NadKey>,
     pool: Pool,
     /// Nodes that did not get what they need, and why.
     problems: BTreeMap<NodeName, String>,
@@ -108,6 +117,15 @@ pub(super) enum Joined {
     },
     /// It cannot be of the network that it names.
     Refused(Refusal),
+}
+
+/// What a change of what nodes need stirs up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stir {
+    /// Nodes to look at.
+    pub(super) nodes: BTreeSet<NodeName>,
+    /// Networks that are on other nodes than before.
+    pub(super) networks: BTreeSet<NetworkName>,
 }
 
 /// Why a NetworkAttachmentDefinition is of no network.
@@ -158,6 +176,13 @@ pub(super) enum Fare {
     Badly(Option<NodeName>, String),
 }
 
+impl Network {
+    fn new(config: Arc<Config>, nads: BTreeSet<NadKey>, pool: Pool) -> Self {
+        let (expected, problems) = Default::default();
+        Self { config, nads, expected, pool, problems, named: None }
+    }
+}
+
 impl Identity {
     /// The annotations that carry it.
     pub(crate) fn annotations(self, network: &NetworkName) -> [(String, String); 3] {
@@ -197,6 +222,7 @@ impl Annotated {
 impl Ledger {
     /// A ledger in which nobody has anything.
     pub(super) fn new(plan: ClusterPlan) -> Self {
+        let activity = Activity::new(plan.mode);
         Self {
             plan,
             network_ids: NetworkIds::new(),
@@ -206,6 +232,7 @@ impl Ledger {
             joined: HashMap::new(),
             primaries: HashMap::new(),
             nodes: BTreeMap::new(),
+            activity,
         }
     }
 
@@ -215,6 +242,8 @@ impl Ledger {
         plan: ClusterPlan,
         nads: impl IntoIterator<Item = (NadKey, Arc<Nad>)>,
         nodes: impl IntoIterator<Item = (NodeName, Arc<Node>)>,
+        pods: impl IntoIterator<Item = (NamespacedName, Arc<Pod>)>,
+        now: Timestamp,
     ) -> Self {
         let mut ledger = Self::new(plan);
         let mut nodes: Vec<(NodeName, Arc<Node>)> = nodes.into_iter().collect();
@@ -230,6 +259,7 @@ impl Ledger {
         ledger.node_ids = NodeIds::rebuild(claims).0;
         for (name, node) in &nodes {
             ledger.nodes.insert(name.clone(), NodeEntry::annotated(node));
+            ledger.activity.add_node(name);
         }
         ledger.networks.insert(NetworkName::default_network(), ledger.default_network());
 
@@ -242,10 +272,28 @@ impl Ledger {
         for (key, nad) in &nads {
             if let Some(config) = nad.config() {
                 // A refusal is told when it is looked at.
-                drop(ledger.join_with(key, nad, config, &legacy));
+                drop(ledger.join_with(key, nad, config, &legacy, now));
             }
         }
+        for (key, pod) in pods {
+            drop(ledger.pod(&key, Some(&pod), now));
+        }
+        ledger.keep_for_now(now);
         ledger
+    }
+
+    /// What nodes have and do not need they keep for a grace period: nobody knows since when they do not need it.
+    fn keep_for_now(&mut self, now: Timestamp) {
+        if self.plan.mode == Mode::Everywhere {
+            return;
+        }
+        for (node, entry) in &self.nodes {
+            for network in entry.subnets.keys().map(|network| NetworkName::from(network.as_str())) {
+                if self.networks.contains_key(&network) && self.activity.need(&network, node) == Need::Idle {
+                    drop(self.activity.found(&network, node, now));
+                }
+            }
+        }
     }
 
     /// What the cluster gives to all networks.
@@ -257,13 +305,7 @@ impl Ledger {
         let name = NetworkName::default_network();
         let config = Config { name: name.as_str().to_owned(), ..Config::default() };
         let pool = self.pool(&name, Ok(self.plan.ranges.clone()));
-        Network {
-            config: Arc::new(config),
-            nads: BTreeSet::new(),
-            pool,
-            problems: BTreeMap::new(),
-            named: None,
-        }
+        Network::new(Arc::new(config), BTreeSet::new(), pool)
     }
 
     /// A pool in which every node keeps what it is annotated with.
@@ -309,21 +351,22 @@ impl Ledger {
 
     /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none. Returns the nodes to look at
     /// because of that.
-    pub(super) fn disown(&mut self, network: &NetworkName) -> BTreeSet<NodeName> {
+    pub(super) fn disown(&mut self, network: &NetworkName, now: Timestamp) -> BTreeSet<NodeName> {
         if network.is_default() || self.networks.get(network).is_some_and(|known| !known.nads.is_empty()) {
             return BTreeSet::new();
         }
         self.network_ids.release(network);
         self.second_keys.release(network);
-        if self.networks.remove(network).is_none() {
-            return BTreeSet::new();
+        let Some(known) = self.networks.remove(network) else { return BTreeSet::new() };
+        for nad in &known.expected {
+            drop(self.activity.remove_nad(nad, now));
         }
         self.touch_all(network)
     }
 
     /// Takes over a NetworkAttachmentDefinition that exists.
-    pub(super) fn join(&mut self, key: &NadKey, nad: &Nad, config: &Arc<Config>) -> Joined {
-        self.join_with(key, nad, config, &BTreeMap::new())
+    pub(super) fn join(&mut self, key: &NadKey, nad: &Nad, config: &Arc<Config>, now: Timestamp) -> Joined {
+        self.join_with(key, nad, config, &BTreeMap::new(), now)
     }
 
     fn join_with(
@@ -332,10 +375,11 @@ impl Ledger {
         nad: &Nad,
         config: &Arc<Config>,
         legacy: &BTreeMap<String, NetworkId>,
+        now: Timestamp,
     ) -> Joined {
         let network = NetworkName::from(config.name.as_str());
         if self.joined.get(key).is_some_and(|before| *before != network) {
-            self.leave(key, false);
+            drop(self.leave(key, false, now));
         }
         if config.is_primary()
             && let Some(primary) = self.other_primary(key)
@@ -359,12 +403,72 @@ impl Ledger {
             Ok(identity) => identity,
             Err(error) => return Joined::Refused(Refusal::Exhausted(error)),
         };
-        let woken = self.take_over(key, &network, config, !differences.is_empty());
+        let mut woken = self.take_over(key, &network, config, !differences.is_empty());
         self.joined.insert(key.clone(), network.clone());
         if config.is_primary() {
             self.primaries.entry(key.namespace().clone()).or_default().insert(key.clone());
         }
+        let changes = self.activity.set_nad(key, &activity_of(nad, config, &network), now);
+        woken.extend(self.touch(&changes));
         Joined::Of { identity, network, woken }
+    }
+
+    /// Marks what nodes have to look at again because they need more or less than before. Returns them.
+    fn touch(&mut self, changes: &[activity::Change]) -> BTreeSet<NodeName> {
+        let mut woken = BTreeSet::new();
+        for change in changes {
+            if let Some(entry) = self.nodes.get_mut(&change.node) {
+                entry.dirty.insert(change.network.clone());
+                woken.insert(change.node.clone());
+            }
+        }
+        woken
+    }
+
+    /// Takes over that a pod is there, or is gone.
+    pub(super) fn pod(&mut self, key: &NamespacedName, pod: Option<&Pod>, now: Timestamp) -> Stir {
+        let key =
+            PodKey { namespace: Namespace::from(key.namespace.as_str()), name: key.name.as_str().into() };
+        let changes = match pod {
+            Some(pod) => self.activity.set_pod(&key, &pod.activity(), now),
+            None => self.activity.remove_pod(&key, now),
+        };
+        self.stir(&changes)
+    }
+
+    /// Takes over that time has passed.
+    pub(super) fn expire(&mut self, now: Timestamp) -> Stir {
+        let changes = self.activity.expire(now);
+        self.stir(&changes)
+    }
+
+    /// When [`Self::expire`] has something to do.
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        self.activity.next_expiry()
+    }
+
+    fn stir(&mut self, changes: &[activity::Change]) -> Stir {
+        Stir {
+            nodes: self.touch(changes),
+            networks: changes.iter().map(|change| change.network.clone()).collect(),
+        }
+    }
+
+    /// The nodes that need a network; none where networks are on all of them.
+    pub(super) fn needed_on(&self, network: &NetworkName) -> Option<BTreeSet<NodeName>> {
+        match self.plan.mode {
+            Mode::Everywhere => None,
+            Mode::OnDemand { .. } => Some(self.activity.active_nodes(network).into_iter().collect()),
+        }
+    }
+
+    /// On how many nodes a network is; none where networks are on all of them.
+    pub(super) fn rendered(&self, network: &NetworkName) -> Option<usize> {
+        match self.plan.mode {
+            Mode::Everywhere => None,
+            Mode::OnDemand { .. } if !self.networks.contains_key(network) => None,
+            Mode::OnDemand { .. } => Some(self.activity.rendered(network)),
+        }
     }
 
     /// Makes the network what this config says. Returns the nodes to look at because of that.
@@ -378,6 +482,7 @@ impl Ledger {
         let ranges = (config.topology == Some(Topology::Layer3)).then(|| ranges(config, &self.plan.defaults));
         if let Some(known) = self.networks.get_mut(network).filter(|_| !anew) {
             known.nads.insert(key.clone());
+            known.expected.remove(key);
             if known.config.subnets == config.subnets {
                 return BTreeSet::new();
             }
@@ -395,8 +500,7 @@ impl Ledger {
         }
         let nads = self.networks.remove(network).map(|known| known.nads).unwrap_or_default();
         let pool = ranges.map_or(Pool::None, |ranges| self.pool(network, ranges));
-        let mut entry =
-            Network { config: Arc::clone(config), nads, pool, problems: BTreeMap::new(), named: None };
+        let mut entry = Network::new(Arc::clone(config), nads, pool);
         entry.nads.insert(key.clone());
         let touches = matches!(entry.pool, Pool::Of(_)) || anew;
         self.networks.insert(network.clone(), entry);
@@ -418,7 +522,12 @@ impl Ledger {
 
     /// Takes over that a NetworkAttachmentDefinition is gone, or is no longer one of ours. Returns its network, and the nodes
     /// to look at because of that. With `comes_back`, the network keeps what it has although this was its last one.
-    pub(super) fn leave(&mut self, key: &NadKey, comes_back: bool) -> Option<(NetworkName, BTreeSet<NodeName>)> {
+    pub(super) fn leave(
+        &mut self,
+        key: &NadKey,
+        comes_back: bool,
+        now: Timestamp,
+    ) -> Option<(NetworkName, BTreeSet<NodeName>)> {
         let network = self.joined.remove(key)?;
         if let Some(primaries) = self.primaries.get_mut(key.namespace()) {
             primaries.remove(key);
@@ -428,13 +537,20 @@ impl Ledger {
         }
         let known = self.networks.get_mut(&network)?;
         known.nads.remove(key);
-        let woken = if comes_back { BTreeSet::new() } else { self.disown(&network) };
+        if comes_back {
+            known.expected.insert(key.clone());
+            return Some((network, BTreeSet::new()));
+        }
+        let changes = self.activity.remove_nad(key, now);
+        let mut woken = self.touch(&changes);
+        woken.extend(self.disown(&network, now));
         Some((network, woken))
     }
 
     /// Looks at a node that exists. `annotations` are what it has now.
     pub(super) fn node(&mut self, name: &NodeName, annotations: &BTreeMap<String, String>) -> NodeVerdict {
         let mut verdict = NodeVerdict::default();
+        self.activity.add_node(name);
         self.number_node(name, annotations, &mut verdict);
         // Deprecated: upstream takes it off as well.
         if annotations.contains_key(node_annotation::GATEWAY_ROUTER_PORT) {
@@ -454,6 +570,14 @@ impl Ledger {
         for network in look_at {
             let Some(known) = self.networks.get_mut(&network) else { continue };
             let Pool::Of(pool) = &mut known.pool else { continue };
+            if !network.is_default() && self.activity.need(&network, name) == Need::Idle {
+                pool.release(name);
+                subnets.remove(network.as_str());
+                if known.problems.remove(name).is_some() {
+                    verdict.told.insert(network.clone());
+                }
+                continue;
+            }
             let annotated = subnets.get(network.as_str()).cloned().unwrap_or_default();
             let result = match &unreadable {
                 Some(error) => Err(format!("failed to update node {name} annotation: {error}")),
@@ -529,6 +653,7 @@ impl Ledger {
     /// whose account of failing nodes changed.
     pub(super) fn node_left(&mut self, name: &NodeName) -> (BTreeSet<NodeName>, BTreeSet<NetworkName>) {
         let (mut woken, mut told): (BTreeSet<NodeName>, BTreeSet<NetworkName>) = Default::default();
+        told.extend(self.activity.remove_node(name).into_iter().map(|change| change.network));
         self.node_ids.release(name);
         if self.nodes.remove(name).is_none() {
             return (woken, told);
@@ -608,6 +733,15 @@ impl NodeEntry {
             Ok(read) => self.subnets = read.value,
             Err(error) => self.unreadable = Some(error.to_string()),
         }
+    }
+}
+
+/// A NetworkAttachmentDefinition as the model of who needs what sees it.
+fn activity_of(nad: &Nad, config: &Config, network: &NetworkName) -> activity::Nad {
+    activity::Nad {
+        network: network.clone(),
+        kind: if config.is_primary() { Kind::Primary } else { Kind::Secondary },
+        scope: if nad.controller.is_some() { Scope::OnDemand } else { Scope::Everywhere },
     }
 }
 

@@ -13,6 +13,7 @@ use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::{Happening, Recorder, Severity};
 use causeway_runtime::watch::Lookup;
 use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
@@ -106,7 +107,7 @@ impl Room for Nads {
                 self.told.forget(key);
             }
             Ok(config) => {
-                let joined = self.book.lock().join(key, &nad, config);
+                let joined = self.book.lock().join(key, &nad, config, Timestamp::now());
                 match joined {
                     Joined::Of { identity, network, woken } => {
                         self.told.forget(key);
@@ -167,7 +168,7 @@ impl Nads {
 
     fn gone(&self, key: &NadKey) {
         let comes_back = self.comes_back(key);
-        let left = self.book.lock().leave(key, comes_back);
+        let left = self.book.lock().leave(key, comes_back, Timestamp::now());
         let Some((network, woken)) = left else { return };
         self.wake.nodes(woken);
         self.wake.statuses([network.clone()]);

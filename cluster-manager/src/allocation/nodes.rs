@@ -1,11 +1,14 @@
 //! Nodes: each carries its id and its subnet of every network, in one patch.
 
+use std::time::Duration;
+
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::NetworkEvent;
 use causeway_net::network::name::{NetworkName, NodeName};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::{Happening, Recorder, Severity};
 use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
@@ -72,13 +75,20 @@ impl Room for Nodes {
             self.wake.statuses(told);
             return Ok(Requeue::Gone);
         };
-        let verdict = self.book.lock().node(name, &node.annotations);
+        let now = Timestamp::now();
+        let (stir, verdict, expiry) = {
+            let mut ledger = self.book.lock();
+            (ledger.expire(now), ledger.node(name, &node.annotations), ledger.next_expiry())
+        };
+        self.wake.stirred(stir);
+        // Whoever began to keep something for a while was looked at then: one of these looks waits for its end.
+        let requeue = expiry.map_or(Requeue::Done, |at| Requeue::After(until(now, at)));
         for (network, error) in &verdict.failures {
             self.tell(name, network, error);
         }
         self.wake.statuses(verdict.told);
         if verdict.changes.is_empty() {
-            return Ok(Requeue::Done);
+            return Ok(requeue);
         }
         let changes: Map<String, Value> =
             verdict.changes.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
@@ -91,12 +101,17 @@ impl Room for Nodes {
                     self.stores.written_nodes.remember(name, written);
                 }
                 debug!(node = %name, "Node annotated");
-                Ok(Requeue::Done)
+                Ok(requeue)
             }
             Err(WriteError::NotFound(_)) => Ok(Requeue::Done),
             Err(source) => Err(NodeError::Annotate { node: name.clone(), source }),
         }
     }
+}
+
+/// How long it is until then; never less than nothing.
+fn until(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::try_from(then.duration_since(now)).unwrap_or_default()
 }
 
 impl Nodes {

@@ -1,4 +1,4 @@
-//! The condition `NetworkAllocationSucceeded` of networks.
+//! The conditions `NetworkAllocationSucceeded` and `NodesSelected` of networks.
 
 use causeway_api::condition::{ConditionStatus, Wanted};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
@@ -6,6 +6,7 @@ use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::{AllocationReason, NetworkCondition};
 use causeway_api::udn::UserDefinedNetwork;
 use causeway_net::network::name::NetworkName;
+use causeway_net::network_condition::{allocation_succeeded, nodes_selected};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::writer::{WriteError, Writer};
 use jiff::Timestamp;
@@ -21,7 +22,10 @@ use crate::observed::cr::{Cr, CrKey};
 #[derive(Clone)]
 pub(super) struct Statuses {
     client: Client,
-    writer: Writer,
+    /// Of `NetworkAllocationSucceeded`.
+    allocation: Writer,
+    /// Of `NodesSelected`.
+    activity: Writer,
     book: Book,
     stores: Stores,
     expected: Expected<CrKey>,
@@ -56,38 +60,23 @@ impl Room for Statuses {
             self.expected.set(&key, Vec::new());
             return Ok(Requeue::Gone);
         };
-        let fare = self.book.lock().fare(network);
-        let Some(wanted) = wanted(&cr, fare) else {
-            self.expected.set(&key, Vec::new());
-            return Ok(Requeue::Done);
+        let (fare, rendered) = {
+            let mut ledger = self.book.lock();
+            (ledger.fare(network), ledger.rendered(network))
         };
-        self.expected.set(&key, vec![wanted.clone()]);
-        if wanted.is_met_by(&cr.conditions) || cr.terminating {
+        let generation = |wanted: Wanted| Wanted { observed_generation: cr.generation, ..wanted };
+        let allocated = allocated(fare).map(generation);
+        let selected = rendered.map(nodes_selected).map(generation);
+        self.expected.set(&key, allocated.iter().chain(&selected).cloned().collect());
+        if cr.terminating {
             return Ok(Requeue::Done);
         }
-        let body = key.status_body(&[wanted.against(&cr.conditions, Timestamp::now())]);
-        let name = key.name();
-        let written = match &key {
-            CrKey::Udn(nad) => {
-                let api: Api<UserDefinedNetwork> =
-                    Api::namespaced(self.client.clone(), nad.namespace().as_str());
-                self.writer.apply_status(&api, name, &body).await.map(Cr::of_udn)
+        for (writer, wanted) in [(&self.allocation, allocated), (&self.activity, selected)] {
+            if let Some(wanted) = wanted.filter(|wanted| !wanted.is_met_by(&cr.conditions)) {
+                self.tell(&key, &cr, writer, &wanted).await?;
             }
-            CrKey::Cudn(_) => {
-                let api: Api<ClusterUserDefinedNetwork> = Api::all(self.client.clone());
-                self.writer.apply_status(&api, name, &body).await.map(Cr::of_cudn)
-            }
-        };
-        match written {
-            Ok(written) => {
-                if let Some(written) = written {
-                    self.stores.written_crs.remember(&key, written);
-                }
-                Ok(Requeue::Done)
-            }
-            Err(WriteError::NotFound(_)) => Ok(Requeue::Done),
-            Err(source) => Err(StatusError { network: key, source }),
         }
+        Ok(Requeue::Done)
     }
 }
 
@@ -100,10 +89,37 @@ impl Statuses {
     ) -> Self {
         Self {
             client: client.clone(),
-            writer: hand(FieldManager::NetworkCluster.as_str()),
+            allocation: hand(FieldManager::NetworkCluster.as_str()),
+            activity: hand(FieldManager::ClusterManager.as_str()),
             book: book.clone(),
             stores: stores.clone(),
             expected: Expected::default(),
+        }
+    }
+
+    async fn tell(&self, key: &CrKey, cr: &Cr, writer: &Writer, wanted: &Wanted) -> Result<(), StatusError> {
+        let body = key.status_body(&[wanted.against(&cr.conditions, Timestamp::now())]);
+        let name = key.name();
+        let written = match key {
+            CrKey::Udn(nad) => {
+                let api: Api<UserDefinedNetwork> =
+                    Api::namespaced(self.client.clone(), nad.namespace().as_str());
+                writer.apply_status(&api, name, &body).await.map(Cr::of_udn)
+            }
+            CrKey::Cudn(_) => {
+                let api: Api<ClusterUserDefinedNetwork> = Api::all(self.client.clone());
+                writer.apply_status(&api, name, &body).await.map(Cr::of_cudn)
+            }
+        };
+        match written {
+            Ok(written) => {
+                if let Some(written) = written {
+                    self.stores.written_crs.remember(key, written);
+                }
+                Ok(())
+            }
+            Err(WriteError::NotFound(_)) => Ok(()),
+            Err(source) => Err(StatusError { network: key.clone(), source }),
         }
     }
 
@@ -113,29 +129,18 @@ impl Statuses {
     }
 }
 
-/// What the condition should say; none for a network that nothing is given out for.
-fn wanted(cr: &Cr, fare: Fare) -> Option<Wanted> {
-    let (status, reason, message) = match fare {
-        Fare::NotManaged => return None,
-        Fare::Well => (
-            ConditionStatus::True,
-            AllocationReason::Succeeded,
-            "Network allocation succeeded for all synced nodes.".to_owned(),
-        ),
-        Fare::Badly(Some(node), _) => (
-            ConditionStatus::False,
-            AllocationReason::InternalError,
-            format!(
-                "Network allocation failed for at least one node: {node}, check UDN events for more info."
-            ),
-        ),
-        Fare::Badly(None, error) => (ConditionStatus::False, AllocationReason::InternalError, error),
-    };
-    Some(Wanted {
-        type_: NetworkCondition::NetworkAllocationSucceeded.as_str(),
-        status,
-        reason: reason.as_str(),
-        message,
-        observed_generation: cr.generation,
-    })
+/// What `NetworkAllocationSucceeded` should say; none for a network that nothing is given out for.
+fn allocated(fare: Fare) -> Option<Wanted> {
+    match fare {
+        Fare::NotManaged => None,
+        Fare::Well => Some(allocation_succeeded(None)),
+        Fare::Badly(Some(node), _) => Some(allocation_succeeded(Some(&node))),
+        Fare::Badly(None, message) => Some(Wanted {
+            type_: NetworkCondition::NetworkAllocationSucceeded.as_str(),
+            status: ConditionStatus::False,
+            reason: AllocationReason::InternalError.as_str(),
+            message,
+            observed_generation: None,
+        }),
+    }
 }

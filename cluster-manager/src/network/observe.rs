@@ -150,9 +150,7 @@ fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores
 /// Name of another primary network's NetworkAttachmentDefinition in a namespace. One that a primary network controls counts
 /// whatever its config says: somebody may just have edited it, and it is put right.
 fn rival(key: &CrKey, namespace: &Namespace, stores: &Stores) -> Option<String> {
-    let is_primary = |other: &CrKey| {
-        matches!(stores.cr(other), Ok(Some(cr)) if super::plan::is_primary(&cr))
-    };
+    let is_primary = |other: &CrKey| matches!(stores.cr(other), Ok(Some(cr)) if super::plan::is_primary(&cr));
     let own = key.nad_in(namespace);
     let by_config = stores.index.primary_in(namespace).into_iter().filter(|other| *other != own);
     let by_config = by_config.map(|rival| rival.name().to_owned());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway_net::activity::{self, Life, Netns, attachments};
 use causeway_net::network::name::{NadKey, Namespace, NodeName};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -56,6 +57,16 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
+    /// The pod as the model of who needs what sees it.
+    pub(crate) fn activity(&self) -> activity::Pod {
+        activity::Pod {
+            node: self.node.clone(),
+            life: if self.finished { Life::Finished } else { Life::Running },
+            netns: if self.host_network { Netns::Hosts } else { Netns::Own },
+            attachments: self.wanted.clone(),
+        }
+    }
+
     /// From the watched object; none for one without a namespace, which the API server never sends.
     pub(crate) fn of(pod: WatchedPod) -> Option<Self> {
         let namespace = Namespace::from(pod.metadata.namespace?);
@@ -65,7 +76,11 @@ impl Pod {
             finished: matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed")),
             host_network: pod.spec.host_network,
             attached: annotations.get(POD_NETWORKS).map_or_else(|| Ok(Vec::new()), |text| attached(text)),
-            wanted: annotations.get(NETWORKS).map(|text| wanted(text, &namespace)).unwrap_or_default(),
+            wanted: annotations
+                .get(NETWORKS)
+                // What cannot be read asks for nothing here: the pod fails at its start, in the runtime's own words.
+                .and_then(|text| attachments(&namespace, text).ok())
+                .unwrap_or_default(),
         })
     }
 }
@@ -87,38 +102,6 @@ fn attached(text: &str) -> Result<Vec<NadKey>, String> {
         .collect();
     keys.dedup();
     Ok(keys)
-}
-
-/// One entry of the list form of a networks annotation.
-#[derive(Deserialize)]
-struct Selection {
-    name: String,
-    namespace: Option<String>,
-}
-
-/// The NetworkAttachmentDefinitions of a networks annotation, in either form: a JSON list of objects, or names with commas
-/// between them, each `[namespace/]name[@interface]`. What cannot be read asks for nothing here: the pod fails at its
-/// start, with the container runtime's own words.
-fn wanted(text: &str, own: &Namespace) -> Vec<NadKey> {
-    let text = text.trim();
-    if text.starts_with('[') {
-        let entries: Vec<Selection> = serde_json::from_str(text).unwrap_or_default();
-        let key = |entry: Selection| {
-            let namespace = entry.namespace.filter(|namespace| !namespace.is_empty()).map(Namespace::from);
-            NadKey::new(namespace.unwrap_or_else(|| own.clone()), &entry.name)
-        };
-        return entries.into_iter().map(key).collect();
-    }
-    text.split(',')
-        .filter_map(|entry| {
-            let name = entry.split_once('@').map_or(entry, |(name, _)| name).trim();
-            match name.split_once('/') {
-                Some(_) => name.parse().ok(),
-                None if name.is_empty() => None,
-                None => Some(NadKey::new(own.clone(), name)),
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -120,7 +120,8 @@ async fn carry_out(
                 metadata.insert("finalizers".to_owned(), json!([UPLINK_FINALIZER]));
             }
             let written = hand.writer.apply(&hand.uplinks, name.as_str(), &body).await;
-            let written = written.map_err(|source| UplinkError::Finalizer { uplink: name.clone(), source })?;
+            let written =
+                written.map_err(|source| UplinkError::Finalizer { uplink: name.clone(), source })?;
             if let Some(uplink) = Uplink::of(&written) {
                 hand.written.remember(name, uplink);
             }

@@ -170,7 +170,9 @@ impl Server {
                         let object = self.objects.remove(&key).unwrap();
                         assert_eq!(object["metadata"]["uid"], json!(deletion.uid));
                     }
-                    Step::Protect { .. } | Step::ReleaseFinalizer { .. } => panic!("no Uplink of the recording has a finalizer"),
+                    Step::Protect { .. } | Step::ReleaseFinalizer { .. } => {
+                        panic!("no Uplink of the recording has a finalizer")
+                    }
                 }
             }
         }
