@@ -9,21 +9,38 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation;
 pub mod endpointslice;
+mod expected;
+mod network;
+mod observed;
+mod side_by_side;
 pub mod uplink;
+mod written;
 
-use causeway_api::nad;
+use causeway_api::nad::{DEFAULT_NETWORK, Defaults};
+use causeway_net::activity::Mode;
+use causeway_net::ipam::nodes::{Families, HostRange};
+use causeway_net::network::name::NadKey;
+use causeway_net::overlap::Internal;
+use causeway_net::render::Cluster;
+use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;
 use causeway_runtime::events::{EventMetrics, Publisher, Recorder, Reporter};
 use causeway_runtime::leader::{Candidate, Elector, LeaderMetrics, Leadership};
-use causeway_runtime::settings::GatewayMode;
+use causeway_runtime::settings::{self, Settings, SubnetPair};
 use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::WatchMetrics;
 use causeway_runtime::writer::WriteMetrics;
+use ipnet::IpNet;
+use jiff::SignedDuration;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tracing::{info, warn};
+
+use crate::allocation::{Allocation, Book, ClusterPlan};
+use crate::observed::Sources;
 
 /// Metrics that all rooms share.
 #[derive(Debug, Clone)]
@@ -71,14 +88,6 @@ impl Meters {
 /// Credentials that cannot be used. An API server that is away is none: it is waited for.
 pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let features = context.settings.features;
-    if !features.uplinks() {
-        info!(
-            multi_network = features.multi_network,
-            network_segmentation = features.network_segmentation,
-            uplink = features.uplink,
-            "Uplinks are switched off (needs --enable-multi-network, --enable-network-segmentation and --enable-uplink)"
-        );
-    }
     if !features.user_defined_networks() {
         info!(
             multi_network = features.multi_network,
@@ -94,24 +103,113 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    let resync = context.settings.resync;
-    if features.uplinks() {
-        let controller = uplink::Controller::new(&surroundings, &mut context.registry);
-        controller.start(&context.tasks, &context.readiness, &surroundings.meters, resync);
-        info!(identity = context.settings.identity, "Uplink controller started");
-    }
-    let mirrors = endpointslice::Controller::new(&surroundings, mode(context), &mut context.registry);
-    mirrors.start(&context.tasks, &context.readiness, &surroundings.meters, resync);
-    info!(identity = context.settings.identity, "Mirror controller of EndpointSlices started");
+    networks(context, &surroundings);
+    mirrors(context, &surroundings);
     Ok(())
 }
 
-/// What networks may ask for depends on it.
-fn mode(context: &Context) -> nad::GatewayMode {
-    match context.settings.gateway_mode {
-        GatewayMode::Shared => nad::GatewayMode::Shared,
-        GatewayMode::Local | GatewayMode::Disabled => nad::GatewayMode::Other,
+/// Starts the rooms of tenant networks: they share what they watch and who has which number.
+fn networks(context: &mut Context, surroundings: &Surroundings) {
+    let settings = context.settings.clone();
+    let cluster = cluster(&settings);
+    let ranges = settings.cluster_subnets.iter();
+    let plan = ClusterPlan {
+        ranges: ranges
+            .map(|entry| HostRange { network: entry.subnet, host_length: entry.host_prefix })
+            .collect(),
+        transit: (settings.transit.v4, settings.transit.v6),
+        defaults: Defaults { mtu: settings.mtu, ..Defaults::default() },
+        mode: if settings.features.dynamic_networks() {
+            let grace = SignedDuration::try_from(settings.network_grace).unwrap_or(SignedDuration::MAX);
+            Mode::OnDemand { grace }
+        } else {
+            Mode::Everywhere
+        },
+    };
+    let book = Book::new(plan, &surroundings.leadership);
+    let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
+    let stores = sources.stores.clone();
+    let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
+    let preconfigured = settings.features.preconfigured_udn_addresses();
+    let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
+    let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
+    let sources = uplinks(context, surroundings, &book, sources);
+    sources.start(&context.tasks, &context.readiness);
+
+    let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
+    let (stop, resync) = (context.tasks.stop(), settings.resync);
+    context.tasks.spawn("networks", async move {
+        if stop.run_until_cancelled(stores.wait_synced()).await.is_none() {
+            return;
+        }
+        while let Some(term) = leadership.term(&stop).await {
+            // From here on changes wake the rooms; what came before is in the snapshots.
+            stores.forget_written();
+            allocation.begin();
+            networks.begin();
+            let over = term.over();
+            tokio::join!(networks.run(&meters, resync, &over), allocation.run(&meters, resync, &over));
+        }
+    });
+    info!(identity = settings.identity, "Network controllers started");
+}
+
+/// Starts the room of Uplinks, if they are switched on.
+fn uplinks(context: &mut Context, surroundings: &Surroundings, book: &Book, sources: Sources) -> Sources {
+    if !context.settings.features.uplinks() {
+        info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
+        return sources;
     }
+    let (controller, sources) = uplink::Controller::new(
+        surroundings,
+        &mut context.registry,
+        gateway_mode(&context.settings),
+        book,
+        sources,
+    );
+    controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
+    info!(identity = context.settings.identity, "Uplink controller started");
+    sources
+}
+
+/// How the cluster is configured, as far as it decides what a network looks like.
+fn cluster(settings: &Settings) -> Cluster {
+    let pair = |pair: &SubnetPair| vec![IpNet::V4(pair.v4), IpNet::V6(pair.v6)];
+    let families = match (settings.families.ipv4, settings.families.ipv6) {
+        (true, true) => Families::Both,
+        (false, true) => Families::V6,
+        (true | false, false) => Families::V4,
+    };
+    Cluster {
+        internal: Internal {
+            cluster: settings.cluster_subnets.iter().map(|entry| entry.subnet).collect(),
+            services: settings.service_cidrs.clone(),
+            join: pair(&settings.join),
+            masquerade: pair(&settings.masquerade),
+            transit: pair(&settings.transit),
+            user_join: Defaults::default().join_subnets.iter().filter_map(|text| text.parse().ok()).collect(),
+        },
+        families,
+        gateway_mode: gateway_mode(settings).into(),
+        mtu: settings.mtu,
+        features: network::features(settings),
+    }
+}
+
+const fn gateway_mode(settings: &Settings) -> GatewayMode {
+    match settings.gateway_mode {
+        settings::GatewayMode::Shared => GatewayMode::Shared,
+        settings::GatewayMode::Local => GatewayMode::Local,
+        settings::GatewayMode::Disabled => GatewayMode::Disabled,
+    }
+}
+
+/// Starts the room that mirrors EndpointSlices.
+fn mirrors(context: &mut Context, surroundings: &Surroundings) {
+    let mode = gateway_mode(&context.settings).into();
+    let mirrors = endpointslice::Controller::new(surroundings, mode, &mut context.registry);
+    mirrors.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
+    info!(identity = context.settings.identity, "Mirror controller of EndpointSlices started");
 }
 
 fn reporter(context: &Context) -> Reporter {

@@ -26,28 +26,31 @@ mod expected;
 #[cfg(test)]
 mod fixtures;
 mod metrics;
+mod networks;
 mod observe;
 mod ownership;
 mod pace;
 mod plan;
 #[cfg(test)]
 mod replay;
-mod side_by_side;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod users;
 mod watched;
-mod written;
 
 use std::time::Duration;
 
+use causeway_api::manager::FieldManager;
 use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_api::uplink_state::UplinkState;
+use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, Lookup, NotReady, Watch};
+use causeway_runtime::watch::{self, NotReady, Watch};
+use causeway_runtime::writer::Writer;
 use jiff::Timestamp;
 use kube::{Api, Client};
 use prometheus_client::registry::Registry;
@@ -58,10 +61,15 @@ use self::confirm::Reader;
 use self::error::UplinkError;
 use self::expected::Expected;
 use self::metrics::Metrics;
+use self::networks::Networks;
 use self::observe::{StateIndex, Stores};
 use self::tally::Tally;
+use self::users::Users;
 use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
-use self::written::Written;
+use crate::allocation::Book;
+use crate::observed::cr::CrKey;
+use crate::observed::{self, Sources};
+use crate::written::Written;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Uplink that events ask for: each look reads every selected node, and
@@ -92,6 +100,7 @@ impl Room for Uplinks {
         if plan.steps.is_empty() {
             debug!(uplink = %name, "Nothing to do");
         }
+        confirm::unused(name, &plan, &self.reader).await?;
         confirm::deletions(name, &plan, &self.reader).await?;
         apply::run(name, &plan, &self.hand, &self.metrics).await?;
         Ok(match wait {
@@ -109,18 +118,56 @@ pub struct Controller {
     states: Watch<UplinkState, StateKey, State>,
     queue: KeyQueue<UplinkName>,
     room: Uplinks,
+    told: Networks,
+    told_queue: KeyQueue<CrKey>,
     leadership: Leadership,
+    /// Who uses an Uplink is known once these are listed.
+    networks: observed::Stores,
 }
 
 impl Controller {
     /// A controller over this connection, with its metrics in `registry`.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, registry: &mut Registry) -> Self {
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        registry: &mut Registry,
+        mode: GatewayMode,
+        book: &Book,
+        sources: Sources,
+    ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
-        let wake =
-            Wake { queue: queue.clone(), leadership: leadership.clone(), expected: Expected::default() };
+        let told_queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
+        let wake = Wake {
+            queue: queue.clone(),
+            networks: told_queue.clone(),
+            leadership: leadership.clone(),
+            expected: Expected::default(),
+        };
         let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
+        let told = Networks {
+            stores: stores.clone(),
+            networks: sources.stores.clone(),
+            book: book.clone(),
+            mode,
+            writer: Writer::new(FieldManager::ClusterManagerUplink.as_str(), meters.writes.clone())
+                .fenced(leadership.clone()),
+            api: Api::all(client.clone()),
+            expected: crate::expected::Expected::default(),
+        };
+        book.wakes_of_activity(told_queue.clone());
+        let (woken, users, as_told) = (wake.clone(), stores.users.clone(), told.expected.clone());
+        let cudns = sources.cudns.on_change(move |change| {
+            let (old, new) = (change.old.as_deref(), change.new.as_deref());
+            woken.up(users.change(change.key, old, new));
+            let echo = old.zip(new).is_some_and(|(old, new)| {
+                !new.differs_beyond_status(old) && as_told.are_met_by(change.key, &new.conditions)
+            });
+            if !echo {
+                woken.networks([change.key.clone()]);
+            }
+        });
+        let sources = Sources { cudns, ..sources };
         let written = stores.written.clone();
         let hand = Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone());
         let room = Uplinks {
@@ -130,14 +177,18 @@ impl Controller {
             metrics: Metrics::register(registry),
             expected: wake.expected,
         };
-        Self {
+        let controller = Self {
             leadership: leadership.clone(),
             uplinks: uplinks.metered(&meters.watches),
             nodes: nodes.metered(&meters.watches),
             states: states.metered(&meters.watches),
             queue,
             room,
-        }
+            told,
+            told_queue,
+            networks: sources.stores.clone(),
+        };
+        (controller, sources)
     }
 
     /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
@@ -152,18 +203,23 @@ impl Controller {
         tasks.spawn("watch of Nodes", self.nodes.run(stop.clone()));
         tasks.spawn("watch of UplinkStates", self.states.run(stop.clone()));
 
-        let (room, queue, metrics, leadership) =
-            (self.room, self.queue, meters.engine.clone(), self.leadership);
+        let (room, queue, metrics, leadership, networks) =
+            (self.room, self.queue, meters.engine.clone(), self.leadership, self.networks);
+        let (told, told_queue) = (self.told, self.told_queue);
         let limits = Limits { resync, ..Limits::default() };
         tasks.spawn("uplink", async move {
-            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_none() {
+            let listed = async { tokio::join!(room.stores.wait_synced(), networks.wait_synced()) };
+            if stop.run_until_cancelled(listed).await.is_none() {
                 return;
             }
             while let Some(term) = leadership.term(&stop).await {
                 // From here on changes wake the room; what came before is in the snapshots.
                 room.stores.written.forget_all();
                 queue.enqueue_all(room.everything());
-                engine::run(room.clone(), queue.clone(), limits, &metrics, term.over()).await;
+                told_queue.enqueue_all(networks.cudns().iter().map(|(key, _)| key.clone()));
+                let uplinks = engine::run(room.clone(), queue.clone(), limits, &metrics, term.over());
+                let told = engine::run(told.clone(), told_queue.clone(), limits, &metrics, term.over());
+                tokio::join!(uplinks, told);
                 room.metrics.forget_verdicts();
             }
         });
@@ -183,11 +239,18 @@ impl Uplinks {
 #[derive(Clone)]
 struct Wake {
     queue: KeyQueue<UplinkName>,
+    networks: KeyQueue<CrKey>,
     leadership: Leadership,
     expected: Expected,
 }
 
 impl Wake {
+    fn networks(&self, keys: impl IntoIterator<Item = CrKey>) {
+        if self.leadership.leads() {
+            self.networks.enqueue_all(keys);
+        }
+    }
+
     fn up(&self, names: impl IntoIterator<Item = UplinkName>) {
         if self.leadership.leads() {
             self.queue.enqueue_all(names);
@@ -226,13 +289,18 @@ fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
         nodes: nodes.store(),
         states: states.store(),
         index: StateIndex::default(),
+        users: Users::default(),
         written: Written::default(),
     };
 
-    let (woken, written) = (wake.clone(), stores.written.clone());
+    let (woken, written, users) = (wake.clone(), stores.written.clone(), stores.users.clone());
     let uplinks = uplinks.on_change(move |change| {
         // What the watch has caught up with need not be kept.
-        drop(written.newest(change.key, &change.new.as_ref().map_or(Lookup::Absent, Lookup::Present)));
+        written.seen(change.key, change.new.as_ref());
+        let facts = |uplink: Option<&Uplink>| uplink.map(|uplink| uplink.facts.clone());
+        if facts(change.old.as_deref()) != facts(change.new.as_deref()) {
+            woken.networks(users.of(change.key));
+        }
         let as_expected = match (change.old.as_deref(), change.new.as_deref()) {
             (Some(old), Some(new)) => {
                 !new.differs_beyond_status(old) && woken.expected.is_met_by(change.key, new)
@@ -247,14 +315,24 @@ fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
     let nodes = nodes.on_change(move |change| {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         woken.up(affected::by_node(old, new, &all.uplinks.snapshot()));
+        if old != new {
+            woken.networks(all.users.all());
+        }
     });
     let (woken, all, tally) = (wake.clone(), stores.clone(), tally.clone());
     let states = states.on_change(move |change| {
         let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
         all.index.change(key, old, new);
         tally.change(old, new);
-        if old.zip(new).is_none_or(|(old, new)| new.differs_beyond_metrics(old)) {
-            woken.up(affected::by_state(key, old, new, &all.uplinks.snapshot(), &all.nodes.snapshot()));
+        let more_than_metrics = old.zip(new).is_none_or(|(old, new)| new.differs_beyond_metrics(old));
+        let facts = |state: Option<&State>| state.map(|state| state.facts.clone());
+        if !more_than_metrics && facts(old) == facts(new) {
+            return;
+        }
+        let uplinks = affected::by_state(key, old, new, &all.uplinks.snapshot(), &all.nodes.snapshot());
+        woken.networks(uplinks.iter().flat_map(|uplink| all.users.of(uplink)));
+        if more_than_metrics {
+            woken.up(uplinks);
         }
     });
     (uplinks, nodes, states, stores)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use causeway_api::condition;
 use causeway_api::manager::FieldManager;
-use causeway_api::uplink::Uplink as ApiUplink;
+use causeway_api::uplink::{UPLINK_FINALIZER, Uplink as ApiUplink};
 use causeway_api::uplink_state::UplinkState;
 use causeway_api::{GROUP, V1ALPHA1};
 use causeway_runtime::events::{Happening, Recorder, Severity};
@@ -22,9 +22,9 @@ use super::metrics::Metrics;
 use super::ownership::FinalizerOwner;
 use super::pace::Pace;
 use super::plan::{Deletion, Plan, Step};
-use super::side_by_side::side_by_side;
 use super::watched::{Uplink, UplinkName};
-use super::written::Written;
+use crate::side_by_side::side_by_side;
+use crate::written::Written;
 
 /// Writes Uplinks and deletes states, as the field manager of this room.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Hand {
     uplinks: Api<ApiUplink>,
     states: Api<UplinkState>,
     recorder: Recorder,
-    written: Written,
+    written: Written<UplinkName, Uplink>,
     pace: Pace,
 }
 
@@ -58,7 +58,7 @@ impl Hand {
 
     /// The same, that leaves what it wrote in `written`.
     #[must_use]
-    pub(super) fn remembering(self, written: Written) -> Self {
+    pub(super) fn remembering(self, written: Written<UplinkName, Uplink>) -> Self {
         Self { written, ..self }
     }
 
@@ -145,6 +145,19 @@ async fn carry_out(
                 .map_err(|source| UplinkError::Delete { state: state.clone(), source })?;
             metrics.collected(*because);
             info!(uplink = %name, node = %node, state = %state, cause = %because, "UplinkState deleted");
+        }
+        Step::Protect { uid } => {
+            let mut body = identity_body(name, uid);
+            if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+                metadata.insert("finalizers".to_owned(), json!([UPLINK_FINALIZER]));
+            }
+            let written = hand.writer.apply(&hand.uplinks, name.as_str(), &body).await;
+            let written =
+                written.map_err(|source| UplinkError::Finalizer { uplink: name.clone(), source })?;
+            if let Some(uplink) = Uplink::of(&written) {
+                hand.written.remember(name, uplink);
+            }
+            info!(uplink = %name, "Uplink protected");
         }
         Step::ReleaseFinalizer { uid, owner } => {
             release(name, uid, owner, hand).await?;

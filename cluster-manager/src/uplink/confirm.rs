@@ -9,15 +9,17 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_runtime::watch::Lookup;
+use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::error::UplinkError;
-use super::plan::{Deletion, Plan, stale};
-use super::side_by_side::side_by_side;
+use super::plan::{Deletion, Plan, Stale, stale};
 use super::watched::{Node, Uplink, UplinkName, WatchedNode};
+use crate::side_by_side::side_by_side;
 
 /// How long one read may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -27,13 +29,14 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(super) struct Reader {
     uplinks: Api<ApiUplink>,
     nodes: Api<WatchedNode>,
+    cudns: Api<ClusterUserDefinedNetwork>,
 }
 
 impl Reader {
     /// A reader over this connection.
     #[must_use]
     pub(super) fn new(client: Client) -> Self {
-        Self { uplinks: Api::all(client.clone()), nodes: Api::all(client) }
+        Self { uplinks: Api::all(client.clone()), nodes: Api::all(client.clone()), cudns: Api::all(client) }
     }
 }
 
@@ -48,10 +51,33 @@ pub(super) async fn deletions(name: &UplinkName, plan: &Plan, reader: &Reader) -
     let uplink = read("Uplink", name.as_str(), reader.uplinks.get_opt(name.as_str())).await?;
     let uplink = uplink.as_ref().and_then(Uplink::of);
     // Where the Uplink alone decides, the Nodes need not be asked for.
-    if stale(uplink.as_ref(), &Lookup::Unreadable("not read yet")).is_some() {
+    // (That no network uses it is asked for apart.)
+    if stale(uplink.as_ref(), false, &Lookup::Unreadable("not read yet")).is_some() {
         return Ok(());
     }
     side_by_side(plan.deletions(), |deletion| node(deletion, uplink.as_ref(), reader)).await
+}
+
+/// Checks against the API server that no network uses an Uplink that `plan` gives up, or whose states it deletes because it
+/// is being deleted.
+///
+/// # Errors
+/// A network that uses it, or a read that failed.
+pub(super) async fn unused(name: &UplinkName, plan: &Plan, reader: &Reader) -> Result<(), UplinkError> {
+    let last = plan.deletions().any(|deletion| deletion.because == Stale::UplinkTerminating);
+    if !last && !plan.lets_go() {
+        return Ok(());
+    }
+    let list = async { reader.cudns.list(&ListParams::default()).await.map(Some) };
+    let cudns = read("ClusterUserDefinedNetwork", "list", list).await?;
+    let mut users = cudns.iter().flat_map(|list| &list.items);
+    match users.find(|cudn| cudn.spec.uplinks.iter().any(|uplink| uplink == name.as_str())) {
+        None => Ok(()),
+        Some(cudn) => Err(UplinkError::Used {
+            uplink: name.clone(),
+            network: cudn.metadata.name.clone().unwrap_or_default(),
+        }),
+    }
 }
 
 /// Checks one deletion against its Node.
@@ -59,7 +85,7 @@ async fn node(deletion: &Deletion, uplink: Option<&Uplink>, reader: &Reader) -> 
     let name = deletion.node.as_str();
     let node = read("Node", name, reader.nodes.get_opt(name)).await?.map(|node| Arc::new(Node::of(node)));
     let node = node.as_ref().map_or(Lookup::Absent, Lookup::Present);
-    match stale(uplink, &node) {
+    match stale(uplink, false, &node) {
         Some(_) => Ok(()),
         None => Err(UplinkError::Behind { state: deletion.state.clone() }),
     }

@@ -30,6 +30,16 @@ pub(super) enum UplinkError {
         /// The state that was to be deleted.
         state: StateKey,
     },
+    /// A network uses an Uplink that seemed to be used by none: a watch is behind.
+    #[error(
+        "the API server says that network {network} uses Uplink {uplink}, which was to be given up; a watch is behind"
+    )]
+    Used {
+        /// The Uplink.
+        uplink: UplinkName,
+        /// The ClusterUserDefinedNetwork.
+        network: String,
+    },
     /// An object could not be read from the API server.
     #[error("cannot read {kind} {name} from the API server")]
     Read {
@@ -83,9 +93,11 @@ pub(super) enum UplinkError {
 impl Retryable for UplinkError {
     fn retry(&self) -> Retry {
         match self {
-            Self::NotListed { .. } | Self::Behind { .. } | Self::Read { .. } | Self::ReadDeadline { .. } => {
-                Retry::Backoff
-            }
+            Self::NotListed { .. }
+            | Self::Behind { .. }
+            | Self::Used { .. }
+            | Self::Read { .. }
+            | Self::ReadDeadline { .. } => Retry::Backoff,
             Self::Unreadable { .. } => Retry::Never,
             Self::Status { source, .. } | Self::Delete { source, .. } | Self::Finalizer { source, .. } => {
                 source.retry()

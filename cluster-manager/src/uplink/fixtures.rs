@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use causeway_api::uplink::{NodeConfig, Uplink as ApiUplink, UplinkSpec, UplinkType};
+use causeway_net::uplinks_ready::{Gate, StateFacts};
 use causeway_runtime::watch::{Snapshot, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, LabelSelector, LabelSelectorRequirement, Time,
@@ -97,6 +98,17 @@ pub(super) fn state(uplink: &str, node: &str) -> State {
         resolved: Resolved::Missing,
         host_cause: None,
         told: Vec::new(),
+        facts: StateFacts {
+            uplink: uplink.to_owned(),
+            node: node.to_owned(),
+            owner_uids: Vec::new(),
+            type_: None,
+            interface: None,
+            resolved: Gate::Missing,
+            gateway: Gate::Missing,
+            host_data: Gate::Missing,
+            host_gateway: Gate::Missing,
+        },
     }
 }
 
@@ -145,5 +157,6 @@ pub(super) fn world(
         nodes: nodes.clone(),
         states: states.clone(),
         states_of: index.states_of(name),
+        used: false,
     }
 }

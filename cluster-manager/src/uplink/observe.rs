@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use causeway_runtime::watch::{Lookup, Snapshot, Store};
 
 use super::error::UplinkError;
+use super::users::Users;
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
-use super::written::Written;
+use crate::written::Written;
 
 /// Where the newest snapshots come from.
 #[derive(Clone, Debug)]
@@ -23,8 +24,10 @@ pub(super) struct Stores {
     pub(super) states: Store<StateKey, State>,
     /// Which states belong to which Uplink.
     pub(super) index: StateIndex,
+    /// Which networks use which Uplink.
+    pub(super) users: Users,
     /// Uplinks as this process wrote them.
-    pub(super) written: Written,
+    pub(super) written: Written<UplinkName, Uplink>,
 }
 
 /// Everything that matters for one Uplink, at one moment.
@@ -38,6 +41,8 @@ pub(super) struct World {
     pub(super) states: Snapshot<StateKey, State>,
     /// The states whose identity names the Uplink. A hint: the snapshot of states has the last word.
     pub(super) states_of: Vec<StateKey>,
+    /// Whether a network uses the Uplink.
+    pub(super) used: bool,
 }
 
 /// The world of one Uplink, out of the newest snapshots.
@@ -56,7 +61,8 @@ pub(super) fn world(name: &UplinkName, stores: &Stores) -> Result<World, UplinkE
         return Err(UplinkError::Unreadable { uplink: name.clone(), error: error.to_owned() });
     }
     let uplink = stores.written.newest(name, &watched);
-    Ok(World { uplink, nodes: stores.nodes.snapshot(), states, states_of })
+    let used = stores.users.any(name);
+    Ok(World { uplink, nodes: stores.nodes.snapshot(), states, states_of, used })
 }
 
 impl Stores {

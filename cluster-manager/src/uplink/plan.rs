@@ -53,6 +53,11 @@ pub(super) enum Step {
         /// How to tell people; none where they know the reason already.
         news: Option<Severity>,
     },
+    /// Put our finalizer on the Uplink: a network uses it.
+    Protect {
+        /// uid of the Uplink that was looked at.
+        uid: String,
+    },
     /// Delete a state.
     DeleteState(Deletion),
     /// Take our finalizer off the Uplink.
@@ -92,8 +97,9 @@ pub(super) enum Stale {
 
 /// Plans everything about one Uplink.
 ///
-/// This version serves no networks, so nothing refers to an Uplink: a terminating one gives up its states and our
-/// finalizer at once, a finalizer on any other one is left from earlier.
+/// As long as a network uses it, our finalizer is on it, and a terminating one keeps that and its states. (A finalizer
+/// cannot be put on an object that is being deleted.) Without a user, a terminating one gives up its states and then our
+/// finalizer; a finalizer on any other one is left from earlier.
 #[must_use]
 pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
     let deletions = deletions(name, world).map(Step::DeleteState);
@@ -116,13 +122,16 @@ pub(super) fn uplink(name: &UplinkName, world: &World, now: Timestamp) -> Plan {
         is_first: condition::find(&uplink.conditions, wanted.type_).is_none(),
         news: news(&verdict, &uplink.conditions),
     });
+    let protect = (world.used && !uplink.facts.terminating && uplink.finalizer.is_none())
+        .then(|| Step::Protect { uid: uplink.facts.uid.clone() });
     let release = uplink.finalizer.clone().filter(|owner| match owner {
+        _ if world.used => false,
         FinalizerOwner::Us => true,
         // The write of the status makes another version of the object; the pass that it causes goes on.
         FinalizerOwner::Others { .. } => !unwritten,
     });
     let release = release.map(|owner| Step::ReleaseFinalizer { uid: uplink.facts.uid.clone(), owner });
-    let steps = write.into_iter().chain(deletions).chain(release).collect();
+    let steps = write.into_iter().chain(protect).chain(deletions).chain(release).collect();
     Plan { verdict: Some(verdict), wanted: Some(wanted), steps }
 }
 
@@ -150,7 +159,8 @@ fn news(verdict: &Verdict, seen: &[Condition]) -> Option<Severity> {
 fn deletions(name: &UplinkName, world: &World) -> impl Iterator<Item = Deletion> {
     world.states_of.iter().filter_map(move |key| {
         let state = world.states.get(key.as_str()).filter(|state| state.uplink == *name)?;
-        let because = stale(world.uplink.as_deref(), &world.nodes.lookup(state.node.as_str()))?;
+        let node = world.nodes.lookup(state.node.as_str());
+        let because = stale(world.uplink.as_deref(), world.used, &node)?;
         Some(Deletion { state: key.clone(), uid: state.uid.clone(), node: state.node.clone(), because })
     })
 }
@@ -160,10 +170,10 @@ fn deletions(name: &UplinkName, world: &World) -> impl Iterator<Item = Deletion>
 /// A selector that cannot be used says nothing about any node, so it takes no state away; neither does a Node that
 /// exists but cannot be read.
 #[must_use]
-pub(super) fn stale(uplink: Option<&Uplink>, node: &Lookup<'_, Node>) -> Option<Stale> {
+pub(super) fn stale(uplink: Option<&Uplink>, used: bool, node: &Lookup<'_, Node>) -> Option<Stale> {
     let Some(uplink) = uplink else { return Some(Stale::UplinkGone) };
     if uplink.facts.terminating {
-        return Some(Stale::UplinkTerminating);
+        return (!used).then_some(Stale::UplinkTerminating);
     }
     let configs = uplink.facts.configs.as_ref().ok()?;
     match node {
@@ -180,20 +190,25 @@ impl Plan {
     pub(super) fn status(&self) -> Option<&Condition> {
         self.steps.iter().find_map(|step| match step {
             Step::WriteReady { condition, .. } => Some(condition),
-            Step::DeleteState(_) | Step::ReleaseFinalizer { .. } => None,
+            Step::Protect { .. } | Step::DeleteState(_) | Step::ReleaseFinalizer { .. } => None,
         })
     }
 
     /// Leaves the condition to a later pass, and with it the finalizer: it goes last.
     pub(super) fn hold_status(&mut self) {
-        self.steps.retain(|step| matches!(step, Step::DeleteState(_)));
+        self.steps.retain(|step| matches!(step, Step::Protect { .. } | Step::DeleteState(_)));
+    }
+
+    /// Whether this plan lets an Uplink go, so that no network can use it any more.
+    pub(super) fn lets_go(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::ReleaseFinalizer { .. }))
     }
 
     /// The states that this plan deletes.
     pub(super) fn deletions(&self) -> impl Iterator<Item = &Deletion> {
         self.steps.iter().filter_map(|step| match step {
             Step::DeleteState(deletion) => Some(deletion),
-            Step::WriteReady { .. } | Step::ReleaseFinalizer { .. } => None,
+            Step::WriteReady { .. } | Step::Protect { .. } | Step::ReleaseFinalizer { .. } => None,
         })
     }
 }
@@ -211,6 +226,7 @@ impl fmt::Display for Step {
                 write!(f, "write Ready={status}/{reason}: {message}")
             }
             Self::DeleteState(Deletion { state, because, .. }) => write!(f, "delete {state}: {because}"),
+            Self::Protect { .. } => f.write_str("protect"),
             Self::ReleaseFinalizer { owner: FinalizerOwner::Us, .. } => f.write_str("release finalizer"),
             Self::ReleaseFinalizer { owner: FinalizerOwner::Others { rest, .. }, .. } => {
                 write!(f, "release finalizer, leave {rest:?}")

@@ -12,8 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::observe::{self, StateIndex, Stores};
 use super::plan::{self, Step};
+use super::users::Users;
 use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
-use super::written::Written;
+use crate::written::Written;
 
 macro_rules! recorded {
     ($file:literal) => {
@@ -137,6 +138,7 @@ impl Server {
             nodes: Store::fixed("Node", nodes.map(|(name, node)| (NodeName::from(name), Node::of(node)))),
             states: Store::fixed("UplinkState", states),
             index,
+            users: Users::default(),
             written: Written::default(),
         }
     }
@@ -168,7 +170,9 @@ impl Server {
                         let object = self.objects.remove(&key).unwrap();
                         assert_eq!(object["metadata"]["uid"], json!(deletion.uid));
                     }
-                    Step::ReleaseFinalizer { .. } => panic!("no Uplink of the recording has a finalizer"),
+                    Step::Protect { .. } | Step::ReleaseFinalizer { .. } => {
+                        panic!("no Uplink of the recording has a finalizer")
+                    }
                 }
             }
         }

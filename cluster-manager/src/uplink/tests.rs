@@ -106,6 +106,7 @@ async fn pass_over(seen: Seen<'_>, answers: &[(&str, u16, Value)]) -> Pass {
             seen.unreadable_state.map(|error| (StateKey::from("br-blue.node-a"), error)),
         ),
         index,
+        users: Users::default(),
         written: Written::default(),
     };
     let mut registry = Registry::default();
@@ -142,6 +143,7 @@ fn check(pass: &Pass, want: &Expect) {
 }
 
 const UPLINK: &str = "GET /apis/k8s.ovn.org/v1alpha1/uplinks/br-blue";
+const NETWORKS: &str = "GET /apis/k8s.ovn.org/v1/clusteruserdefinednetworks";
 const NODE_A: &str = "GET /api/v1/nodes/node-a";
 const DELETE_A: &str = "DELETE /apis/k8s.ovn.org/v1alpha1/uplinkstates/br-blue.node-a";
 const STATUS: &str = "PATCH /apis/k8s.ovn.org/v1alpha1/uplinks/br-blue/status";
@@ -167,6 +169,22 @@ fn api_uplink() -> Value {
         "spec": {"nodeConfigs": [{"type": "OVSBridge", "hostInterfaceName": "breth0",
             "nodeSelector": {"matchLabels": {"role": "blue"}}}]},
     })
+}
+
+/// ClusterUserDefinedNetworks `net-<n>` with these Uplinks.
+fn networks(uplinks: &[&str]) -> Value {
+    let items: Vec<Value> = uplinks
+        .iter()
+        .enumerate()
+        .map(|(number, uplink)| {
+            json!({
+                "metadata": {"name": format!("net-{number}")},
+                "spec": {"namespaceSelector": {}, "uplinks": [uplink], "network": {"topology": "Layer3",
+                    "layer3": {"role": "Primary", "subnets": [{"cidr": "10.0.0.0/16"}]}}},
+            })
+        })
+        .collect();
+    json!({"apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetworkList", "metadata": {}, "items": items})
 }
 
 fn api_node(role: &str) -> Value {
@@ -296,11 +314,17 @@ fn terminating() -> Uplink {
 
 #[tokio::test]
 async fn a_terminating_uplink_loses_its_states_and_then_our_finalizer_alone() {
-    let answers = [(UPLINK, 200, api_terminating()), (DELETE_A, 200, deleted()), (PATCH, 200, api_uplink())];
+    let answers = [
+        (NETWORKS, 200, networks(&[])),
+        (UPLINK, 200, api_terminating()),
+        (DELETE_A, 200, deleted()),
+        (PATCH, 200, api_uplink()),
+    ];
     let pass = pass(Some(terminating().finalizer(FinalizerOwner::Us)), BLUE_A, &resolved(), &answers).await;
     check(
         &pass,
         &expect![[r#"
+            GET /apis/k8s.ovn.org/v1/clusteruserdefinednetworks?
             GET /apis/k8s.ovn.org/v1alpha1/uplinks/br-blue
             DELETE /apis/k8s.ovn.org/v1alpha1/uplinkstates/br-blue.node-a?
               {"preconditions":{"uid":"uid-br-blue.node-a"}}
@@ -313,7 +337,11 @@ async fn a_terminating_uplink_loses_its_states_and_then_our_finalizer_alone() {
 
 #[tokio::test]
 async fn the_finalizer_stays_while_a_state_cannot_be_deleted() {
-    let answers = [(UPLINK, 200, api_terminating()), (DELETE_A, 409, api_failure(409, "Conflict"))];
+    let answers = [
+        (NETWORKS, 200, networks(&[])),
+        (UPLINK, 200, api_terminating()),
+        (DELETE_A, 409, api_failure(409, "Conflict")),
+    ];
     let pass = pass(Some(terminating().finalizer(FinalizerOwner::Us)), BLUE_A, &resolved(), &answers).await;
     assert!(matches!(pass.result, Err(UplinkError::Delete { .. })), "{:?}", pass.result);
     assert!(!pass.asked.contains("PATCH"), "{}", pass.asked);
@@ -321,16 +349,27 @@ async fn the_finalizer_stays_while_a_state_cannot_be_deleted() {
 
 #[tokio::test]
 async fn a_finalizer_that_others_set_too_is_taken_out_of_the_list_that_was_seen() {
-    let pass =
-        pass(Some(terminating().finalizer(held_by_others())), &[], &[], &[(PATCH, 200, api_uplink())]).await;
+    let answers = [(NETWORKS, 200, networks(&["another"])), (PATCH, 200, api_uplink())];
+    let pass = pass(Some(terminating().finalizer(held_by_others())), &[], &[], &answers).await;
     check(
         &pass,
         &expect![[r#"
+            GET /apis/k8s.ovn.org/v1/clusteruserdefinednetworks?
             PATCH /apis/k8s.ovn.org/v1alpha1/uplinks/br-blue?&fieldManager=clustermanager-uplink-controller
               {"metadata":{"finalizers":["example.com/other"],"resourceVersion":"7","uid":"uid-br-blue"}}
         "#]],
     );
     pass.result.unwrap();
+}
+
+#[tokio::test]
+async fn an_uplink_that_a_network_uses_by_now_is_not_given_up() {
+    let answers = [(NETWORKS, 200, networks(&["another", "br-blue"]))];
+    let pass = pass(Some(terminating().finalizer(FinalizerOwner::Us)), BLUE_A, &resolved(), &answers).await;
+    check(&pass, &expect!["GET /apis/k8s.ovn.org/v1/clusteruserdefinednetworks?\n"]);
+    let error = pass.result.unwrap_err();
+    assert!(matches!(&error, UplinkError::Used { network, .. } if network == "net-1"), "{error}");
+    assert_eq!(error.retry(), Retry::Backoff);
 }
 
 #[tokio::test]

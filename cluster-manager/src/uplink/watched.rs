@@ -13,11 +13,13 @@ use causeway_api::uplink::UplinkType;
 use causeway_api::uplink_state::{DiscoveryReason, LinkReason, StateCondition, UplinkState};
 use causeway_net::facts::UplinkFacts;
 use causeway_net::state_name::StateName;
+use causeway_net::uplinks_ready::StateFacts;
 use k8s_openapi::api::core::v1::Node as ApiNode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::Deserialize;
 
 use super::ownership::{self, FinalizerOwner};
+use crate::written::Versioned;
 
 /// The word of the metrics for what this version does not know.
 const OTHER: &str = "other";
@@ -114,6 +116,16 @@ impl Uplink {
     }
 }
 
+impl Versioned for Uplink {
+    fn uid(&self) -> &str {
+        &self.facts.uid
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+}
+
 /// The watched part of a Node: its metadata.
 #[derive(Clone, Debug, Deserialize, kube::Resource)]
 #[resource(inherit = ApiNode)]
@@ -158,6 +170,8 @@ pub(super) struct State {
     pub(super) host_cause: Option<String>,
     /// What its conditions say, for the metrics only.
     pub(super) told: Vec<Told>,
+    /// What it says to networks that use the Uplink.
+    pub(super) facts: StateFacts,
 }
 
 /// What one condition of a state says, in the words of the metrics: whatever is unknown here is `other`.
@@ -208,6 +222,7 @@ impl State {
             .filter(|found| found.status == ConditionStatus::False.as_str() && !found.reason.is_empty())
             .map(|found| found.reason.clone());
         let told = conditions.iter().map(Told::of).collect();
+        let facts = StateFacts::of(&state);
         let owners = state.metadata.owner_references.iter().flatten();
         let owner_uids = owners
             .filter(|owner| owner.kind == "Uplink" && owner.name == state.spec.uplink_name)
@@ -225,13 +240,15 @@ impl State {
             resolved,
             host_cause,
             told,
+            facts,
         })
     }
 
     /// Whether the two differ in what a verdict rests on.
     #[must_use]
     pub(super) fn differs_beyond_metrics(&self, other: &Self) -> bool {
-        let Self { uid, uplink, node, owner_uids, type_, interface, resolved, host_cause, told: _ } = self;
+        let Self { uid, uplink, node, owner_uids, type_, interface, resolved, host_cause, told: _, facts: _ } =
+            self;
         (uid, uplink, node, owner_uids) != (&other.uid, &other.uplink, &other.node, &other.owner_uids)
             || (type_, interface, resolved, host_cause)
                 != (&other.type_, &other.interface, &other.resolved, &other.host_cause)

@@ -33,7 +33,7 @@ pub mod render;
 pub mod role;
 pub mod routing_domain;
 pub mod selection;
-mod selector;
+pub mod selector;
 pub mod simulated;
 pub mod state_name;
 pub mod takeover;

@@ -45,7 +45,7 @@ pub enum SelectorError {
 
 /// A label selector that has been checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Selector(Vec<Requirement>);
+pub struct Selector(Vec<Requirement>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Requirement {
@@ -62,7 +62,11 @@ enum Test {
 }
 
 impl Selector {
-    pub(crate) fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
+    /// From the form of the API.
+    ///
+    /// # Errors
+    /// Its first requirement that the API machinery would refuse.
+    pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let mut requirements = Vec::new();
         for (key, value) in selector.match_labels.iter().flatten() {
             requirements.push(Requirement {
@@ -99,7 +103,8 @@ impl Selector {
     }
 
     /// Whether labels meet every requirement; no requirement means yes.
-    pub(crate) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    #[must_use]
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| {
             let found = labels.get(&requirement.key);
             match &requirement.test {

@@ -259,6 +259,18 @@ impl Writer {
         self.write::<K, K>("merge", api.patch(name, &params, &Patch::Merge(patch))).await
     }
 
+    /// [`Writer::merge`] on the status subresource. The API server takes changed metadata of a Node there too, from those who
+    /// may not change its spec.
+    pub async fn merge_status<K: Writable>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        patch: &(impl Serialize + Debug),
+    ) -> Result<K, WriteError> {
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        self.write::<K, K>("merge_status", api.patch_status(name, &params, &Patch::Merge(patch))).await
+    }
+
     /// Creates `object`; [`WriteError::Exists`] if there is one of its name.
     pub async fn create<K: Writable + Serialize>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
         let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };

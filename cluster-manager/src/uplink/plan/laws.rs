@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{Plan, Step};
 use crate::uplink::fixtures::{held_by_others, state, uplink, world};
+use crate::uplink::observe::World;
 use crate::uplink::ownership::FinalizerOwner;
 use crate::uplink::plan;
 use crate::uplink::watched::{Resolved, State, Uplink, UplinkName};
@@ -69,6 +70,10 @@ fn applied(plan: &Plan, mut uplink: Option<Uplink>, states: &mut Vec<(String, St
                 uplink.conditions = vec![condition.clone()];
                 uplink.owns_obsolete = false;
             }
+            Step::Protect { .. } => {
+                let uplink = uplink.as_mut().unwrap();
+                assert!(uplink.finalizer.replace(FinalizerOwner::Us).is_none() && !uplink.facts.terminating);
+            }
             Step::DeleteState(deletion) => {
                 let before = states.len();
                 states.retain(|(key, state)| *key != deletion.state.as_str() || state.uid != deletion.uid);
@@ -90,7 +95,10 @@ proptest! {
         uplink in any_uplink(),
         nodes in prop::collection::vec(any_labels(), 0..6),
         states in prop::collection::btree_map(0..8_usize, any_state(), 0..8),
+        used in any::<bool>(),
     ) {
+        // One without a finalizer goes at once when it is deleted, whoever uses it.
+        prop_assume!(!uplink.as_ref().is_some_and(|uplink| uplink.facts.terminating && uplink.finalizer.is_none()));
         let name = UplinkName::from("br-blue");
         let names: Vec<String> = (0..nodes.len()).map(|i| format!("node-{i}")).collect();
         let nodes: Vec<(&str, &[(&str, &str)])> =
@@ -107,7 +115,8 @@ proptest! {
         let mut plans = Vec::new();
         for pass in 0..4 {
             let borrowed: Vec<(&str, State)> = states.iter().map(|(k, s)| (k.as_str(), s.clone())).collect();
-            let plan = plan::uplink(&name, &world(uplink.clone(), &nodes, &borrowed)(&name), Timestamp::from_second(pass).unwrap());
+            let world = World { used, ..world(uplink.clone(), &nodes, &borrowed)(&name) };
+            let plan = plan::uplink(&name, &world, Timestamp::from_second(pass).unwrap());
             uplink = applied(&plan, uplink, &mut states);
             plans.push(plan);
         }

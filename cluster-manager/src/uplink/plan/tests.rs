@@ -503,9 +503,9 @@ fn a_new_generation_alone_is_written() {
 #[test]
 fn an_unreadable_node_takes_no_state_away_unless_its_uplink_goes() {
     let unreadable = Lookup::Unreadable("a label is not a text");
-    assert_eq!(stale(Some(&blue()), &unreadable), None);
-    assert_eq!(stale(Some(&blue().terminating()), &unreadable), Some(Stale::UplinkTerminating));
-    assert_eq!(stale(None, &unreadable), Some(Stale::UplinkGone));
+    assert_eq!(stale(Some(&blue()), false, &unreadable), None);
+    assert_eq!(stale(Some(&blue().terminating()), false, &unreadable), Some(Stale::UplinkTerminating));
+    assert_eq!(stale(None, false, &unreadable), Some(Stale::UplinkGone));
     let other = Arc::new(node(&[]));
-    assert_eq!(stale(Some(&blue()), &Lookup::Present(&other)), Some(Stale::NotSelected));
+    assert_eq!(stale(Some(&blue()), false, &Lookup::Present(&other)), Some(Stale::NotSelected));
 }

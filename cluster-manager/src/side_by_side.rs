@@ -13,7 +13,7 @@ const WIDTH: usize = 8;
 ///
 /// # Errors
 /// The first one.
-pub(super) async fn side_by_side<T, E, F: Future<Output = Result<(), E>>>(
+pub(crate) async fn side_by_side<T, E, F: Future<Output = Result<(), E>>>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
 ) -> Result<(), E> {

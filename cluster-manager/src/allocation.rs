@@ -1,0 +1,273 @@
+//! Numbers and subnets of networks: ids and tunnel keys on NetworkAttachmentDefinitions, ids and subnets on Nodes, and the
+//! condition `NetworkAllocationSucceeded`.
+//!
+//! In: NetworkAttachmentDefinitions, whoever made them, and Nodes. Out: annotations of both, one patch per object whatever
+//! changed at a time; the condition, and an Event for each node that did not get what it needs.
+//!
+//! * One [`ledger`] knows who has what. It is made from annotations when this process begins to lead, and follows changes
+//!   from then on; nothing is kept anywhere else.
+//! * Three rooms use it: [`nads`] brings networks in and out, [`nodes`] annotates Nodes, [`status`] tells how a network
+//!   fares. Each looks at the object that changed and at nothing else.
+//!
+//! Never does: touch annotations of other owners, or hand the same thing to two.
+//!
+//! First file to read: [`ledger`].
+
+mod ledger;
+#[cfg(test)]
+mod ledger_tests;
+mod nads;
+mod nodes;
+mod status;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use causeway_api::nad::Config;
+use causeway_net::activity::Mode;
+use causeway_net::network::name::{NadKey, NetworkName, NodeName};
+use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
+use causeway_runtime::leader::Leadership;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::ledger::{ClusterPlan, Identity};
+
+use self::ledger::{Ledger, Stir};
+use self::nads::Nads;
+use self::nodes::Nodes;
+use self::status::Statuses;
+use crate::observed::cr::CrKey;
+use crate::observed::{Sources, Stores};
+use crate::{Meters, Surroundings};
+
+/// Shortest time between two looks at one Node: networks that come in one moment are annotated together.
+const NODE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Looks at Nodes at a time. While all are busy, changes gather for the others.
+const NODE_PASSES: usize = 8;
+
+/// Looks at NetworkAttachmentDefinitions and networks at a time.
+const PASSES: usize = 32;
+
+/// Handle to the ledger. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Book {
+    ledger: Arc<Mutex<Ledger>>,
+    wake: Wake,
+}
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Book").finish_non_exhaustive()
+    }
+}
+
+impl Book {
+    /// A book in which nobody has anything yet.
+    pub(crate) fn new(plan: ClusterPlan, leadership: &Leadership) -> Self {
+        let wake = Wake {
+            nads: KeyQueue::new(Pacing::default()),
+            nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
+            statuses: KeyQueue::new(Pacing::default()),
+            uplinks: Arc::default(),
+            leadership: leadership.clone(),
+        };
+        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), wake }
+    }
+
+    /// The numbers of a network that is about to be made.
+    ///
+    /// # Errors
+    /// None are left; the text is for people.
+    pub(crate) fn identify(&self, network: &NetworkName, config: &Config) -> Result<Identity, String> {
+        self.lock().identify(network, config)
+    }
+
+    /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none.
+    pub(crate) fn disown(&self, network: &NetworkName) {
+        let woken = self.lock().disown(network, Timestamp::now());
+        self.wake.nodes(woken);
+    }
+
+    /// The nodes that need a network; none where networks are on all of them.
+    pub(crate) fn needed_on(&self, network: &NetworkName) -> Option<BTreeSet<NodeName>> {
+        self.lock().needed_on(network)
+    }
+
+    /// Networks that are on other nodes than before go into `queue` from now on.
+    pub(crate) fn wakes_of_activity(&self, queue: KeyQueue<CrKey>) {
+        *self.wake.uplinks.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
+    }
+
+    /// Makes the book anew from what is annotated.
+    fn rebuild(&self, stores: &Stores) {
+        let (nads, nodes) = (stores.nads(), stores.nodes());
+        // Pods matter only where networks follow them.
+        let pods = stores.pods();
+        let mut ledger = self.lock();
+        let plan = ledger.plan().clone();
+        let follows_pods = plan.mode != Mode::Everywhere;
+        *ledger = Ledger::rebuild(
+            plan,
+            nads.iter().map(|(key, nad)| (key.clone(), Arc::clone(nad))),
+            nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
+            pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
+            Timestamp::now(),
+        );
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the rooms wake each other with. A standby is not woken. Cheap to clone.
+#[derive(Clone, Debug)]
+struct Wake {
+    nads: KeyQueue<NadKey>,
+    nodes: KeyQueue<NodeName>,
+    statuses: KeyQueue<NetworkName>,
+    /// Of the room that tells networks of their Uplinks, if there is one.
+    uplinks: Arc<Mutex<Option<KeyQueue<CrKey>>>>,
+    leadership: Leadership,
+}
+
+impl Wake {
+    /// Wakes whoever has to do with what a change stirred up.
+    fn stirred(&self, stir: Stir) {
+        if !self.leadership.leads() {
+            return;
+        }
+        self.nodes.enqueue_all(stir.nodes);
+        if let Some(queue) = &*self.uplinks.lock().unwrap_or_else(PoisonError::into_inner) {
+            let crs = stir.networks.iter().filter_map(CrKey::of_network);
+            queue.enqueue_all(crs.filter(|key| matches!(key, CrKey::Cudn(_))));
+        }
+        self.statuses.enqueue_all(stir.networks);
+    }
+
+    fn nad(&self, key: &NadKey) {
+        if self.leadership.leads() {
+            self.nads.enqueue(key.clone());
+        }
+    }
+
+    fn nodes(&self, names: impl IntoIterator<Item = NodeName>) {
+        if self.leadership.leads() {
+            self.nodes.enqueue_all(names);
+        }
+    }
+
+    fn statuses(&self, names: impl IntoIterator<Item = NetworkName>) {
+        if self.leadership.leads() {
+            self.statuses.enqueue_all(names);
+        }
+    }
+}
+
+/// The three rooms, before they run.
+pub(crate) struct Allocation {
+    book: Book,
+    stores: Stores,
+    wake: Wake,
+    nads: Nads,
+    nodes: Nodes,
+    statuses: Statuses,
+}
+
+impl Allocation {
+    /// The rooms, subscribed to what they need. `default_nad` is made for the default network, if it is not there.
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        book: &Book,
+        default_nad: Option<NadKey>,
+        sources: Sources,
+    ) -> (Self, Sources) {
+        let Surroundings { client, meters, leadership, recorder } = surroundings;
+        let stores = sources.stores.clone();
+        let wake = book.wake.clone();
+        let hand = |manager| {
+            causeway_runtime::writer::Writer::new(manager, meters.writes.clone()).fenced(leadership.clone())
+        };
+        let nads = Nads::new(client, hand, book, &stores, &wake, recorder, default_nad);
+        let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
+        let statuses = Statuses::new(client, hand, book, &stores);
+        let sources = subscribe(sources, book, &statuses);
+        (Self { book: book.clone(), stores, wake, nads, nodes, statuses }, sources)
+    }
+
+    /// Runs the rooms for one term of leadership.
+    pub(crate) async fn run(&self, meters: &Meters, resync: Option<Duration>, over: &CancellationToken) {
+        let limits = |parallelism| Limits { parallelism, resync, ..Limits::default() };
+        let engine = &meters.engine;
+        tokio::join!(
+            engine::run(self.nads.clone(), self.wake.nads.clone(), limits(PASSES), engine, over.clone()),
+            engine::run(
+                self.nodes.clone(),
+                self.wake.nodes.clone(),
+                limits(NODE_PASSES),
+                engine,
+                over.clone()
+            ),
+            engine::run(
+                self.statuses.clone(),
+                self.wake.statuses.clone(),
+                limits(PASSES),
+                engine,
+                over.clone()
+            ),
+        );
+    }
+
+    /// Takes stock at the beginning of a term: everything is looked at once.
+    pub(crate) fn begin(&self) {
+        self.book.rebuild(&self.stores);
+        self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
+        self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
+        self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
+        self.wake.statuses.enqueue_all(self.book.lock().network_names());
+    }
+}
+
+/// Each watch wakes the room for what changed.
+fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
+    let wake = &book.wake;
+    let woken = wake.clone();
+    let nads = sources.nads.on_change(move |change| woken.nad(change.key));
+    let woken = wake.clone();
+    let nodes = sources.nodes.on_change(move |change| {
+        let annotations = |node: &Option<Arc<crate::observed::place::Node>>| {
+            node.as_ref().map(|node| (node.uid.clone(), node.annotations.clone()))
+        };
+        if annotations(&change.old) != annotations(&change.new) {
+            woken.nodes([change.key.clone()]);
+        }
+    });
+    let (woken, room) = (wake.clone(), statuses.clone());
+    let udns = sources.udns.on_change(move |change| {
+        if !room.is_as_told(change.key, change.new.as_deref()) {
+            woken.statuses([change.key.network()]);
+        }
+    });
+    let (woken, room) = (wake.clone(), statuses.clone());
+    let cudns = sources.cudns.on_change(move |change| {
+        if !room.is_as_told(change.key, change.new.as_deref()) {
+            woken.statuses([change.key.network()]);
+        }
+    });
+    let sources = Sources { nads, nodes, udns, cudns, ..sources };
+    if book.lock().plan().mode == Mode::Everywhere {
+        return sources;
+    }
+    let book = book.clone();
+    let pods = sources.pods.on_change(move |change| {
+        if book.wake.leadership.leads() {
+            let stir = book.lock().pod(change.key, change.new.as_deref(), Timestamp::now());
+            book.wake.stirred(stir);
+        }
+    });
+    Sources { pods, ..sources }
+}

@@ -1,0 +1,258 @@
+//! NetworkAttachmentDefinitions: each becomes part of a network and carries that network's numbers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use causeway_api::manager::FieldManager;
+use causeway_api::nad::{
+    DEFAULT_NETWORK_CONFIG, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ReadError,
+};
+use causeway_api::network_condition::NetworkEvent;
+use causeway_net::network::name::NadKey;
+use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::events::{Happening, Recorder, Severity};
+use causeway_runtime::watch::Lookup;
+use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use tracing::{info, warn};
+
+use super::ledger::{Identity, Joined};
+use super::{Book, Wake};
+use crate::observed::cr::CrKey;
+use crate::observed::nad::Nad;
+use crate::observed::{Stores, Unreadable};
+
+/// Brings networks in and out, by NetworkAttachmentDefinition.
+#[derive(Clone)]
+pub(super) struct Nads {
+    client: Client,
+    writer: Writer,
+    book: Book,
+    stores: Stores,
+    wake: Wake,
+    told: Told,
+    /// The default network's, where workloads may bring addresses: pods name it to ask for one.
+    default: Option<NadKey>,
+}
+
+/// Tells people what is wrong with a NetworkAttachmentDefinition, once for each text.
+#[derive(Clone, Debug)]
+struct Told {
+    recorder: Recorder,
+    last: Arc<Mutex<HashMap<NadKey, String>>>,
+}
+
+/// Why a look at a NetworkAttachmentDefinition failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NadError {
+    /// It exists, but not in a form that this version understands.
+    #[error("NetworkAttachmentDefinition {nad} cannot be read ({error}); its network is left alone")]
+    Unreadable {
+        /// Which.
+        nad: NadKey,
+        /// What is wrong with it.
+        error: Unreadable,
+    },
+    /// That of the default network could not be made.
+    #[error("cannot create NetworkAttachmentDefinition {nad} of the default network")]
+    Default {
+        /// Which.
+        nad: NadKey,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+    /// Its annotations could not be written.
+    #[error("cannot annotate NetworkAttachmentDefinition {nad}")]
+    Annotate {
+        /// Which.
+        nad: NadKey,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl Retryable for NadError {
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Unreadable { .. } => Retry::Never,
+            Self::Default { source, .. } | Self::Annotate { source, .. } => source.retry(),
+        }
+    }
+}
+
+impl Room for Nads {
+    const NAME: &'static str = "nad";
+    type Key = NadKey;
+    type Error = NadError;
+
+    async fn reconcile(&self, key: &NadKey) -> Result<Requeue, NadError> {
+        let nad = self.stores.nad(key).map_err(|error| NadError::Unreadable { nad: key.clone(), error })?;
+        let Some(nad) = nad else {
+            self.gone(key);
+            self.told.forget(key);
+            if self.default.as_ref() != Some(key) {
+                return Ok(Requeue::Gone);
+            }
+            self.create_default(key).await?;
+            return Ok(Requeue::Done);
+        };
+        match nad.content.as_ref() {
+            Ok(config) if config.is_default_network() => {
+                self.gone(key);
+                self.told.forget(key);
+            }
+            Ok(config) => {
+                let joined = self.book.lock().join(key, &nad, config, Timestamp::now());
+                match joined {
+                    Joined::Of { identity, network, woken } => {
+                        self.told.forget(key);
+                        self.wake.statuses([network]);
+                        self.wake.nodes(woken);
+                        self.annotate(key, &nad, identity).await?;
+                    }
+                    Joined::Refused(refusal) => self.told.tell(key, &nad, &refusal.to_string()),
+                }
+            }
+            Err(error) if **error == ReadError::NotManaged => {
+                self.gone(key);
+                self.told.forget(key);
+            }
+            // A network whose config is broken by hand stays what it was: its pods go on.
+            Err(error) => self.told.tell(key, &nad, &format!("Failed to parse network config: {error}")),
+        }
+        Ok(Requeue::Done)
+    }
+}
+
+impl Nads {
+    pub(super) fn new(
+        client: &Client,
+        hand: impl Fn(&'static str) -> Writer,
+        book: &Book,
+        stores: &Stores,
+        wake: &Wake,
+        recorder: &Recorder,
+        default: Option<NadKey>,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            writer: hand(FieldManager::NadController.as_str()),
+            book: book.clone(),
+            stores: stores.clone(),
+            wake: wake.clone(),
+            told: Told { recorder: recorder.clone(), last: Arc::default() },
+            default,
+        }
+    }
+
+    /// The one that has to be there whoever made it.
+    pub(super) const fn default_nad(&self) -> Option<&NadKey> {
+        self.default.as_ref()
+    }
+
+    async fn create_default(&self, key: &NadKey) -> Result<(), NadError> {
+        let spec = NetworkAttachmentDefinitionSpec { config: DEFAULT_NETWORK_CONFIG.to_owned() };
+        let api: Api<NetworkAttachmentDefinition> =
+            Api::namespaced(self.client.clone(), key.namespace().as_str());
+        let nad = NetworkAttachmentDefinition::new(key.name(), spec);
+        match self.writer.create(&api, &nad).await {
+            Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
+            Err(source) => Err(NadError::Default { nad: key.clone(), source }),
+        }
+    }
+
+    fn gone(&self, key: &NadKey) {
+        let comes_back = self.comes_back(key);
+        let left = self.book.lock().leave(key, comes_back, Timestamp::now());
+        let Some((network, woken)) = left else { return };
+        self.wake.nodes(woken);
+        self.wake.statuses([network.clone()]);
+        // Another one of the namespace, or of the network, may have waited for this.
+        let nads = self.stores.nads();
+        let waiting = nads.iter().filter(|(other, nad)| {
+            other.namespace() == key.namespace() || nad.network().as_ref() == Some(&network)
+        });
+        waiting.filter(|(other, _)| self.told.is_told(other)).for_each(|(other, _)| self.wake.nad(other));
+    }
+
+    /// Whether a network object makes a NetworkAttachmentDefinition that is gone again: then its network keeps its numbers.
+    fn comes_back(&self, key: &NadKey) -> bool {
+        let wants = |cr: &CrKey| {
+            let namespaces = self.stores.namespaces();
+            let Lookup::Present(place) = namespaces.lookup(key.namespace()) else { return false };
+            let Ok(Some(cr)) = self.stores.cr(cr) else { return false };
+            let chosen = cr.namespaces.is_none() || cr.chooses(&place.labels);
+            chosen && !cr.terminating && !place.terminating
+        };
+        wants(&CrKey::Udn(key.clone())) || wants(&CrKey::Cudn(key.name().into()))
+    }
+
+    async fn annotate(&self, key: &NadKey, nad: &Nad, identity: Identity) -> Result<(), NadError> {
+        let Some(network) = nad.network() else { return Ok(()) };
+        let wanted = identity.annotations(&network);
+        let changes: Map<String, Value> = wanted
+            .into_iter()
+            .filter(|(name, value)| nad.annotations.get(name) != Some(value))
+            .map(|(name, value)| (name, Value::String(value)))
+            .collect();
+        if changes.is_empty() || nad.terminating {
+            return Ok(());
+        }
+        let patch = json!({"metadata": {
+            "uid": nad.uid, "resourceVersion": nad.version, "annotations": changes,
+        }});
+        let api: Api<NetworkAttachmentDefinition> =
+            Api::namespaced(self.client.clone(), key.namespace().as_str());
+        match self.writer.merge(&api, key.name(), &patch).await {
+            Ok(written) => {
+                if let Some(written) = Nad::of(written, self.stores.mode()) {
+                    self.stores.written_nads.remember(key, written);
+                }
+                info!(nad = %key, network = %network, "NetworkAttachmentDefinition annotated");
+                Ok(())
+            }
+            Err(WriteError::NotFound(_)) => Ok(()),
+            Err(source) => Err(NadError::Annotate { nad: key.clone(), source }),
+        }
+    }
+}
+
+impl Told {
+    fn tell(&self, key: &NadKey, nad: &Nad, text: &str) {
+        let before =
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), text.to_owned());
+        if before.as_deref() == Some(text) {
+            return;
+        }
+        warn!(nad = %key, problem = text, "NetworkAttachmentDefinition is of no network");
+        let regarding = ObjectReference {
+            api_version: Some("k8s.cni.cncf.io/v1".to_owned()),
+            kind: Some("NetworkAttachmentDefinition".to_owned()),
+            namespace: Some(key.namespace().as_str().to_owned()),
+            name: Some(key.name().to_owned()),
+            uid: Some(nad.uid.clone()),
+            ..ObjectReference::default()
+        };
+        self.recorder.record(Happening {
+            regarding,
+            related: None,
+            severity: Severity::Warning,
+            reason: NetworkEvent::InvalidConfig.as_str().to_owned(),
+            action: "JoinNetwork",
+            note: text.to_owned(),
+        });
+    }
+
+    fn is_told(&self, key: &NadKey) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    }
+
+    fn forget(&self, key: &NadKey) {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}

@@ -1,0 +1,155 @@
+//! Nodes: each carries its id and its subnet of every network, in one patch.
+
+use std::time::Duration;
+
+use causeway_api::manager::FieldManager;
+use causeway_api::network_condition::NetworkEvent;
+use causeway_net::network::name::{NetworkName, NodeName};
+use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::events::{Happening, Recorder, Severity};
+use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use tracing::{debug, warn};
+
+use super::{Book, Wake};
+use crate::observed::cr::CrKey;
+use crate::observed::place::{Node, WatchedNode};
+use crate::observed::{Stores, Unreadable};
+
+/// Annotates Nodes.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes {
+    api: Api<WatchedNode>,
+    writer: Writer,
+    book: Book,
+    stores: Stores,
+    wake: Wake,
+    recorder: Recorder,
+}
+
+/// Why a look at a Node failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NodeError {
+    /// It exists, but not in a form that this version understands.
+    #[error("Node {node} cannot be read ({error}); what it has is left to it")]
+    Unreadable {
+        /// Which.
+        node: NodeName,
+        /// What is wrong with it.
+        error: Unreadable,
+    },
+    /// Its annotations could not be written.
+    #[error("cannot annotate Node {node}")]
+    Annotate {
+        /// Which.
+        node: NodeName,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl Retryable for NodeError {
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Unreadable { .. } => Retry::Never,
+            Self::Annotate { source, .. } => source.retry(),
+        }
+    }
+}
+
+impl Room for Nodes {
+    const NAME: &'static str = "node";
+    type Key = NodeName;
+    type Error = NodeError;
+
+    async fn reconcile(&self, name: &NodeName) -> Result<Requeue, NodeError> {
+        let node =
+            self.stores.node(name).map_err(|error| NodeError::Unreadable { node: name.clone(), error })?;
+        let Some(node) = node else {
+            let (woken, told) = self.book.lock().node_left(name);
+            self.wake.nodes(woken);
+            self.wake.statuses(told);
+            return Ok(Requeue::Gone);
+        };
+        let now = Timestamp::now();
+        let (stir, verdict, expiry) = {
+            let mut ledger = self.book.lock();
+            (ledger.expire(now), ledger.node(name, &node.annotations), ledger.next_expiry())
+        };
+        self.wake.stirred(stir);
+        // Whoever began to keep something for a while was looked at then: one of these looks waits for its end.
+        let requeue = expiry.map_or(Requeue::Done, |at| Requeue::After(until(now, at)));
+        for (network, error) in &verdict.failures {
+            self.tell(name, network, error);
+        }
+        self.wake.statuses(verdict.told);
+        if verdict.changes.is_empty() {
+            return Ok(requeue);
+        }
+        let changes: Map<String, Value> =
+            verdict.changes.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        let patch = json!({"metadata": {
+            "uid": node.uid, "resourceVersion": node.version, "annotations": changes,
+        }});
+        match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
+            Ok(written) => {
+                if let Some(written) = Node::of(written) {
+                    self.stores.written_nodes.remember(name, written);
+                }
+                debug!(node = %name, "Node annotated");
+                Ok(requeue)
+            }
+            Err(WriteError::NotFound(_)) => Ok(Requeue::Done),
+            Err(source) => Err(NodeError::Annotate { node: name.clone(), source }),
+        }
+    }
+}
+
+/// How long it is until then; never less than nothing.
+fn until(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::try_from(then.duration_since(now)).unwrap_or_default()
+}
+
+impl Nodes {
+    pub(super) fn new(
+        client: &Client,
+        hand: impl Fn(&'static str) -> Writer,
+        book: &Book,
+        stores: &Stores,
+        wake: &Wake,
+        recorder: &Recorder,
+    ) -> Self {
+        Self {
+            api: Api::all(client.clone()),
+            writer: hand(FieldManager::NetworkCluster.as_str()),
+            book: book.clone(),
+            stores: stores.clone(),
+            wake: wake.clone(),
+            recorder: recorder.clone(),
+        }
+    }
+
+    /// Tells the owner of a network that a node did not get what it needs.
+    fn tell(&self, node: &NodeName, network: &NetworkName, error: &str) {
+        warn!(node = %node, network = %network, error, "Node lacks a subnet");
+        let Some(key) = CrKey::of_network(network) else { return };
+        let Ok(Some(cr)) = self.stores.cr(&key) else { return };
+        self.recorder.record(Happening {
+            regarding: key.reference(&cr.uid),
+            related: Some(ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Node".to_owned()),
+                name: Some(node.as_str().to_owned()),
+                ..ObjectReference::default()
+            }),
+            severity: Severity::Warning,
+            reason: NetworkEvent::NetworkAllocationFailed.as_str().to_owned(),
+            action: "AllocateNodeSubnet",
+            note: format!("Error occurred for node {node}: {error}"),
+        });
+    }
+}

@@ -1,0 +1,146 @@
+//! The conditions `NetworkAllocationSucceeded` and `NodesSelected` of networks.
+
+use causeway_api::condition::{ConditionStatus, Wanted};
+use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::manager::FieldManager;
+use causeway_api::network_condition::{AllocationReason, NetworkCondition};
+use causeway_api::udn::UserDefinedNetwork;
+use causeway_net::network::name::NetworkName;
+use causeway_net::network_condition::{allocation_succeeded, nodes_selected};
+use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
+use kube::{Api, Client};
+
+use super::Book;
+use super::ledger::Fare;
+use crate::expected::Expected;
+use crate::observed::Stores;
+use crate::observed::cr::{Cr, CrKey};
+
+/// Tells how networks fare.
+#[derive(Clone)]
+pub(super) struct Statuses {
+    client: Client,
+    /// Of `NetworkAllocationSucceeded`.
+    allocation: Writer,
+    /// Of `NodesSelected`.
+    activity: Writer,
+    book: Book,
+    stores: Stores,
+    expected: Expected<CrKey>,
+}
+
+/// Why the condition of a network could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the status of {network}")]
+pub(super) struct StatusError {
+    /// The object.
+    network: CrKey,
+    /// Why.
+    #[source]
+    source: WriteError,
+}
+
+impl Retryable for StatusError {
+    fn retry(&self) -> Retry {
+        self.source.retry()
+    }
+}
+
+impl Room for Statuses {
+    const NAME: &'static str = "network-allocation";
+    type Key = NetworkName;
+    type Error = StatusError;
+
+    async fn reconcile(&self, network: &NetworkName) -> Result<Requeue, StatusError> {
+        let Some(key) = CrKey::of_network(network) else { return Ok(Requeue::Gone) };
+        // An object that cannot be read is told nothing.
+        let Ok(Some(cr)) = self.stores.cr(&key) else {
+            self.expected.set(&key, Vec::new());
+            return Ok(Requeue::Gone);
+        };
+        let (fare, rendered) = {
+            let mut ledger = self.book.lock();
+            (ledger.fare(network), ledger.rendered(network))
+        };
+        let generation = |wanted: Wanted| Wanted { observed_generation: cr.generation, ..wanted };
+        let allocated = allocated(fare).map(generation);
+        let selected = rendered.map(nodes_selected).map(generation);
+        self.expected.set(&key, allocated.iter().chain(&selected).cloned().collect());
+        if cr.terminating {
+            return Ok(Requeue::Done);
+        }
+        for (writer, wanted) in [(&self.allocation, allocated), (&self.activity, selected)] {
+            if let Some(wanted) = wanted.filter(|wanted| !wanted.is_met_by(&cr.conditions)) {
+                self.tell(&key, &cr, writer, &wanted).await?;
+            }
+        }
+        Ok(Requeue::Done)
+    }
+}
+
+impl Statuses {
+    pub(super) fn new(
+        client: &Client,
+        hand: impl Fn(&'static str) -> Writer,
+        book: &Book,
+        stores: &Stores,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            allocation: hand(FieldManager::NetworkCluster.as_str()),
+            activity: hand(FieldManager::ClusterManager.as_str()),
+            book: book.clone(),
+            stores: stores.clone(),
+            expected: Expected::default(),
+        }
+    }
+
+    async fn tell(&self, key: &CrKey, cr: &Cr, writer: &Writer, wanted: &Wanted) -> Result<(), StatusError> {
+        let body = key.status_body(&[wanted.against(&cr.conditions, Timestamp::now())]);
+        let name = key.name();
+        let written = match key {
+            CrKey::Udn(nad) => {
+                let api: Api<UserDefinedNetwork> =
+                    Api::namespaced(self.client.clone(), nad.namespace().as_str());
+                writer.apply_status(&api, name, &body).await.map(Cr::of_udn)
+            }
+            CrKey::Cudn(_) => {
+                let api: Api<ClusterUserDefinedNetwork> = Api::all(self.client.clone());
+                writer.apply_status(&api, name, &body).await.map(Cr::of_cudn)
+            }
+        };
+        match written {
+            Ok(written) => {
+                if let Some(written) = written {
+                    self.stores.written_crs.remember(key, written);
+                }
+                Ok(())
+            }
+            Err(WriteError::NotFound(_)) => Ok(()),
+            Err(source) => Err(StatusError { network: key.clone(), source }),
+        }
+    }
+
+    /// Whether an object says what was last wanted of it.
+    pub(super) fn is_as_told(&self, key: &CrKey, cr: Option<&Cr>) -> bool {
+        cr.is_some_and(|cr| self.expected.are_met_by(key, &cr.conditions))
+    }
+}
+
+/// What `NetworkAllocationSucceeded` should say; none for a network that nothing is given out for.
+fn allocated(fare: Fare) -> Option<Wanted> {
+    match fare {
+        Fare::NotManaged => None,
+        Fare::Well => Some(allocation_succeeded(None)),
+        Fare::Badly(Some(node), _) => Some(allocation_succeeded(Some(&node))),
+        Fare::Badly(None, message) => Some(Wanted {
+            type_: NetworkCondition::NetworkAllocationSucceeded.as_str(),
+            status: ConditionStatus::False,
+            reason: AllocationReason::InternalError.as_str(),
+            message,
+            observed_generation: None,
+        }),
+    }
+}

@@ -1,0 +1,331 @@
+//! Carries out a plan and tells what became of it. Decides nothing but what an answer of the API server means.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use causeway_api::condition::Wanted;
+use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::manager::FieldManager;
+use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
+use causeway_api::network_condition::NETWORK_FINALIZER;
+use causeway_api::udn::UserDefinedNetwork;
+use causeway_net::network::name::{NadKey, Namespace};
+use causeway_runtime::engine::{Retry, Retryable};
+use causeway_runtime::leader::Leadership;
+use causeway_runtime::writer::{Expected, WriteError, WriteMetrics, Writer};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::error::NetworkError;
+use super::plan::{self, Change, Draft, Plan, Removal, SiteStep};
+use super::verdict::Outcome;
+use crate::allocation::Book;
+use crate::observed::Stores;
+use crate::observed::cr::{Cr, CrKey};
+use crate::observed::nad::Nad;
+
+/// NetworkAttachmentDefinitions of one network that are written at a time.
+const WIDTH: usize = 8;
+
+/// Writes network objects and their NetworkAttachmentDefinitions.
+#[derive(Clone)]
+pub(super) struct Hand {
+    writer: Writer,
+    client: Client,
+    mode: GatewayMode,
+    stores: Stores,
+    book: Book,
+    claims: Claims,
+}
+
+/// Primary networks that are being made: two networks whose passes run side by side must not both get a namespace. Cheap
+/// to clone.
+#[derive(Clone, Debug, Default)]
+struct Claims(Arc<Mutex<HashMap<Namespace, CrKey>>>);
+
+impl Claims {
+    /// Claims a namespace; the other network that did so before, if one did.
+    fn claim(&self, namespace: &Namespace, by: &CrKey) -> Result<(), CrKey> {
+        let mut claims = self.lock();
+        match claims.get(namespace) {
+            Some(other) if other != by => Err(other.clone()),
+            _ => {
+                claims.insert(namespace.clone(), by.clone());
+                Ok(())
+            }
+        }
+    }
+
+    fn give_up(&self, namespace: &Namespace) {
+        self.lock().remove(namespace);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, CrKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What became of one namespace, or of one NetworkAttachmentDefinition.
+enum Done {
+    There(Namespace),
+    Terminating(NadKey),
+    Gone,
+    Problem(String),
+    Failed(NetworkError),
+}
+
+impl Hand {
+    /// A hand over this connection, that writes as long as this process leads.
+    pub(super) fn new(
+        client: Client,
+        metrics: WriteMetrics,
+        leadership: Leadership,
+        mode: GatewayMode,
+        stores: Stores,
+        book: Book,
+    ) -> Self {
+        let writer = Writer::new(FieldManager::UserDefinedNetwork.as_str(), metrics).fenced(leadership);
+        Self { writer, client, mode, stores, book, claims: Claims::default() }
+    }
+
+    /// A namespace that a primary network was being made in shows one, or none any more.
+    pub(super) fn seen(&self, namespace: &Namespace) {
+        self.claims.give_up(namespace);
+    }
+
+    fn nads(&self, namespace: &Namespace) -> Api<NetworkAttachmentDefinition> {
+        Api::namespaced(self.client.clone(), namespace.as_str())
+    }
+
+    /// Puts our finalizer on.
+    pub(super) async fn protect(&self, key: &CrKey, cr: &Cr) -> Result<(), NetworkError> {
+        let mut body = key.body(Some(&cr.uid));
+        if let Some(metadata) = body.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+            metadata.insert("finalizers".to_owned(), json!([NETWORK_FINALIZER]));
+        }
+        let fail = |source| NetworkError::Finalizer { network: key.clone(), source };
+        let (writer, name) = (&self.writer, key.name());
+        let written = match key {
+            CrKey::Udn(nad) => writer.apply(&self.udns(nad.namespace()), name, &body).await.map(Cr::of_udn),
+            CrKey::Cudn(_) => writer.apply(&self.cudns(), name, &body).await.map(Cr::of_cudn),
+        };
+        self.remember(key, written.map_err(fail)?);
+        Ok(())
+    }
+
+    /// Takes our finalizer off.
+    async fn release(&self, key: &CrKey, cr: &Cr) -> Result<(), NetworkError> {
+        let rest: Vec<&String> =
+            cr.finalizers.iter().filter(|finalizer| *finalizer != NETWORK_FINALIZER).collect();
+        let patch = json!({"metadata": {"uid": cr.uid, "resourceVersion": cr.version, "finalizers": rest}});
+        let (writer, name) = (&self.writer, key.name());
+        let written = match key {
+            CrKey::Udn(nad) => writer.merge(&self.udns(nad.namespace()), name, &patch).await.map(Cr::of_udn),
+            CrKey::Cudn(_) => writer.merge(&self.cudns(), name, &patch).await.map(Cr::of_cudn),
+        };
+        match written {
+            Ok(cr) => self.remember(key, cr),
+            Err(WriteError::NotFound(_)) => {}
+            Err(source) => return Err(NetworkError::Finalizer { network: key.clone(), source }),
+        }
+        info!(network = %key, "Network released");
+        Ok(())
+    }
+
+    /// Writes conditions, if they say something else now.
+    pub(super) async fn tell(
+        &self,
+        key: &CrKey,
+        wanted: &[Wanted],
+        now: Timestamp,
+    ) -> Result<(), NetworkError> {
+        let Ok(Some(cr)) = self.stores.cr(key) else { return Ok(()) };
+        if wanted.iter().all(|wanted| wanted.is_met_by(&cr.conditions)) {
+            return Ok(());
+        }
+        let conditions: Vec<_> = wanted.iter().map(|wanted| wanted.against(&cr.conditions, now)).collect();
+        let body = key.status_body(&conditions);
+        let (writer, name) = (&self.writer, key.name());
+        let written = match key {
+            CrKey::Udn(nad) => {
+                writer.apply_status(&self.udns(nad.namespace()), name, &body).await.map(Cr::of_udn)
+            }
+            CrKey::Cudn(_) => writer.apply_status(&self.cudns(), name, &body).await.map(Cr::of_cudn),
+        };
+        match written {
+            Ok(cr) => self.remember(key, cr),
+            // It went meanwhile.
+            Err(WriteError::NotFound(_)) => return Ok(()),
+            Err(source) => return Err(NetworkError::Status { network: key.clone(), source }),
+        }
+        for condition in conditions {
+            let (status, reason, detail) = (condition.status, condition.reason, condition.message);
+            info!(network = %key, type = condition.type_, status, reason, detail, "Network condition written");
+        }
+        Ok(())
+    }
+
+    fn udns(&self, namespace: &Namespace) -> Api<UserDefinedNetwork> {
+        Api::namespaced(self.client.clone(), namespace.as_str())
+    }
+
+    fn cudns(&self) -> Api<ClusterUserDefinedNetwork> {
+        Api::all(self.client.clone())
+    }
+
+    fn remember(&self, key: &CrKey, cr: Option<Cr>) {
+        if let Some(cr) = cr {
+            self.stores.written_crs.remember(key, cr);
+        }
+    }
+
+    async fn create(&self, key: &CrKey, nad: &NadKey, draft: &Draft) -> Done {
+        let namespace = nad.namespace();
+        if draft.config.is_primary()
+            && let Err(rival) = self.claims.claim(namespace, key)
+        {
+            return Done::Problem(plan::primary_exists(namespace, rival.name()));
+        }
+        let done = self.create_claimed(key, nad, draft).await;
+        if !matches!(done, Done::There(_)) {
+            self.claims.give_up(namespace);
+        }
+        done
+    }
+
+    async fn create_claimed(&self, key: &CrKey, nad: &NadKey, draft: &Draft) -> Done {
+        let mut object = draft.object.clone();
+        match self.book.identify(&key.network(), &draft.config) {
+            Ok(ids) => {
+                object.metadata.annotations.get_or_insert_default().extend(ids.annotations(&key.network()))
+            }
+            Err(error) => return Done::Problem(error),
+        }
+        match self.writer.create(&self.nads(nad.namespace()), &object).await {
+            Ok(written) => {
+                if let Some(written) = Nad::of(written, self.mode) {
+                    self.stores.written_nads.created(nad, written);
+                }
+                info!(network = %key, nad = %nad, "NetworkAttachmentDefinition created");
+                Done::There(nad.namespace().clone())
+            }
+            Err(source) => failed(nad, source, "failed to create NetworkAttachmentDefinition"),
+        }
+    }
+
+    async fn update(&self, key: &CrKey, nad: &NadKey, change: &Change) -> Done {
+        match self.writer.merge(&self.nads(nad.namespace()), nad.name(), &change.0).await {
+            Ok(written) => {
+                if let Some(written) = Nad::of(written, self.mode) {
+                    self.stores.written_nads.remember(nad, written);
+                }
+                info!(network = %key, nad = %nad, "NetworkAttachmentDefinition put right");
+                Done::There(nad.namespace().clone())
+            }
+            Err(source) => failed(nad, source, "failed to update NetworkAttachmentDefinition"),
+        }
+    }
+
+    async fn remove(&self, key: &CrKey, nad: &NadKey, removal: &Removal) -> Done {
+        let what = format!("failed to delete NetworkAttachmentDefinition [{nad}]");
+        let (uid, strip, terminating) = match removal {
+            Removal::Refuse(why) => return Done::Problem(format!("{what}: {why}")),
+            Removal::Delete { uid, strip, terminating } => (uid, strip, *terminating),
+        };
+        let nads = self.nads(nad.namespace());
+        if let Some(strip) = strip {
+            match self.writer.merge(&nads, nad.name(), strip).await {
+                Ok(written) => {
+                    if let Some(written) = Nad::of(written, self.mode) {
+                        self.stores.written_nads.remember(nad, written);
+                    }
+                }
+                Err(WriteError::NotFound(_)) => {}
+                Err(source) => return failed(nad, source, &what),
+            }
+        }
+        // One that was being deleted went with its last finalizer.
+        if !terminating {
+            let expected = Expected { uid: Some(uid.clone()), resource_version: None };
+            match self.writer.delete(&nads, nad.name(), expected).await {
+                // Another object of the name is none of this one's.
+                Ok(()) | Err(WriteError::Conflict(_)) => {}
+                Err(source) => return failed(nad, source, &what),
+            }
+        }
+        info!(network = %key, nad = %nad, "NetworkAttachmentDefinition deleted");
+        Done::Gone
+    }
+
+    async fn at_site(&self, key: &CrKey, namespace: &Namespace, step: &SiteStep) -> Done {
+        let nad = key.nad_in(namespace);
+        match step {
+            SiteStep::Keep => Done::There(namespace.clone()),
+            SiteStep::Create(draft) => self.create(key, &nad, draft).await,
+            SiteStep::Update(change) => self.update(key, &nad, change).await,
+            SiteStep::LetGo(removal) => match self.remove(key, &nad, removal).await {
+                // It is made again when the watch shows that it is gone.
+                Done::Gone => Done::Terminating(nad),
+                done => done,
+            },
+            SiteStep::Terminating => Done::Terminating(nad),
+            SiteStep::Refuse(why) => Done::Problem(why.clone()),
+        }
+    }
+}
+
+/// Carries out `plan`.
+///
+/// # Errors
+/// The first write that failed in a way that another attempt may put right. Everything else was tried all the same.
+///
+/// # Cancellation
+/// Leaves some of it done; the next pass plans the rest.
+pub(super) async fn run(key: &CrKey, cr: &Cr, plan: &Plan, hand: &Hand) -> Result<Outcome, NetworkError> {
+    if plan.protect {
+        hand.protect(key, cr).await?;
+    }
+    let mut outcome = Outcome { halt: plan.halt.clone(), ..Outcome::default() };
+    // Boxed: the compiler cannot tell yet that futures made by a closure over references may move between threads.
+    let mut work: Vec<BoxFuture<'_, Done>> = Vec::new();
+    for (namespace, step) in &plan.sites {
+        work.push(hand.at_site(key, namespace, step).boxed());
+    }
+    for (nad, removal) in &plan.removals {
+        work.push(hand.remove(key, nad, removal).boxed());
+    }
+    let done: Vec<Done> = futures::stream::iter(work).buffer_unordered(WIDTH).collect().await;
+    let mut failure = None;
+    for done in done {
+        match done {
+            Done::There(namespace) => outcome.there.push(namespace),
+            Done::Terminating(nad) => outcome.terminating.push(nad),
+            Done::Gone => {}
+            Done::Problem(problem) => outcome.problems.push(problem),
+            Done::Failed(error) => failure = failure.or(Some(error)),
+        }
+    }
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if plan.release && outcome.problems.is_empty() {
+        let newest = hand.stores.cr(key).ok().flatten();
+        hand.release(key, newest.as_deref().unwrap_or(cr)).await?;
+    }
+    Ok(outcome)
+}
+
+/// What a refused write means: a problem that people have to hear of, or one that another attempt puts right.
+fn failed(nad: &NadKey, source: WriteError, what: &str) -> Done {
+    let people =
+        matches!(source, WriteError::Forbidden(_) | WriteError::Invalid(_)) || source.retry() == Retry::Never;
+    if people && !matches!(source, WriteError::NotLeading) {
+        Done::Problem(format!("{what}: {source}"))
+    } else {
+        Done::Failed(NetworkError::Nad { nad: nad.clone(), source })
+    }
+}

@@ -1,0 +1,170 @@
+//! What matters for one network object, at one moment, out of the newest snapshots.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use causeway_net::network::name::{NadKey, Namespace};
+use causeway_runtime::watch::{Lookup, NamespacedName};
+
+use super::error::NetworkError;
+use crate::observed::cr::{Cr, CrKey};
+use crate::observed::nad::Nad;
+use crate::observed::{Stores, Unreadable};
+
+/// Everything that matters for one network object.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    /// Which it is.
+    pub(super) key: CrKey,
+    /// The object, if there is one of that name.
+    pub(super) cr: Option<Arc<Cr>>,
+    /// Its own namespace, where the watch of Namespaces does not show it yet.
+    pub(super) unseen: Option<Namespace>,
+    /// Why nothing is to be done about its NetworkAttachmentDefinitions, if so.
+    pub(super) halt: Option<Halt>,
+    /// The namespaces that it is for.
+    pub(super) sites: Vec<Site>,
+    /// NetworkAttachmentDefinitions that it controls and that are not wanted.
+    pub(super) surplus: Vec<Held>,
+}
+
+/// Why a network is left alone, whatever stands there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// It asks for a feature that is off: it is not even protected.
+    Ignored(&'static str),
+    /// EVPN cannot be its transport.
+    Evpn(&'static str),
+    /// Nobody can say which namespaces it is for.
+    Selector(String),
+}
+
+/// One namespace that a network is for.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    /// The namespace.
+    pub(super) namespace: Namespace,
+    /// Whether primary networks may be made in it.
+    pub(super) takes_primary: bool,
+    /// What stands there under the network's name.
+    pub(super) nad: Result<Option<Arc<Nad>>, Unreadable>,
+    /// Name of another primary network's NetworkAttachmentDefinition in it.
+    pub(super) rival: Option<String>,
+    /// Pods that use the network there.
+    pub(super) users: Vec<NamespacedName>,
+    /// Pods of which nobody can say what they use.
+    pub(super) unreadable: Vec<NamespacedName>,
+}
+
+/// A NetworkAttachmentDefinition and who uses it.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Which it is.
+    pub(super) key: NadKey,
+    /// The object.
+    pub(super) nad: Arc<Nad>,
+    /// Pods that are attached to it.
+    pub(super) users: Vec<NamespacedName>,
+    /// Pods of its namespace of which nobody can say what they are attached to.
+    pub(super) unreadable: Vec<NamespacedName>,
+}
+
+/// The world of one network object. `halt` says why a network that exists is to be left alone.
+///
+/// # Errors
+/// The object exists and cannot be read: nothing may be concluded from it.
+pub(super) fn world(
+    key: &CrKey,
+    stores: &Stores,
+    halt: impl FnOnce(&Cr) -> Option<Halt>,
+) -> Result<World, NetworkError> {
+    let cr = stores.cr(key).map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
+    let Some(cr) = cr else {
+        let (sites, surplus) = (Vec::new(), Vec::new());
+        return Ok(World { key: key.clone(), cr: None, unseen: None, halt: None, sites, surplus });
+    };
+    let unseen = key.namespace().filter(|namespace| {
+        !cr.terminating && matches!(stores.namespaces().lookup(*namespace), Lookup::Absent)
+    });
+    let chosen = if cr.terminating { Ok(Vec::new()) } else { chosen(key, &cr, stores) };
+    let (wanted, selector) = match chosen {
+        Ok(wanted) => (wanted, None),
+        Err(error) => (Vec::new(), Some(Halt::Selector(error))),
+    };
+    let halt = halt(&cr).or(selector).filter(|_| !cr.terminating);
+    let sites = wanted
+        .iter()
+        .filter(|_| halt.is_none())
+        .map(|(namespace, takes_primary)| site(key, &cr, namespace, *takes_primary, stores))
+        .collect();
+    let wanted: BTreeSet<NadKey> = wanted.iter().map(|(namespace, _)| key.nad_in(namespace)).collect();
+    let surplus = held(&cr, stores).into_iter().filter(|held| !wanted.contains(&held.key)).collect();
+    Ok(World { key: key.clone(), cr: Some(cr), unseen: unseen.cloned(), halt, sites, surplus })
+}
+
+/// The namespaces that a network is for, each with whether primary networks may be made there.
+fn chosen(key: &CrKey, cr: &Cr, stores: &Stores) -> Result<Vec<(Namespace, bool)>, String> {
+    let namespaces = stores.namespaces();
+    match key {
+        CrKey::Udn(nad) => {
+            // A namespace that cannot be read takes no network for now.
+            let takes_primary = match namespaces.lookup(nad.namespace()) {
+                Lookup::Present(place) if place.terminating => return Ok(Vec::new()),
+                Lookup::Present(place) => place.takes_primary(),
+                Lookup::Unreadable(_) | Lookup::Absent => false,
+            };
+            Ok(vec![(nad.namespace().clone(), takes_primary)])
+        }
+        CrKey::Cudn(_) => match &cr.namespaces {
+            None => Ok(Vec::new()),
+            Some(Err(error)) => {
+                Err(format!("failed to get selected namespaces: failed to create label-selector: {error}"))
+            }
+            Some(Ok(selector)) => Ok(namespaces
+                .iter()
+                .filter(|(_, place)| !place.terminating && selector.matches(&place.labels))
+                .map(|(namespace, place)| (namespace.clone(), place.takes_primary()))
+                .collect()),
+        },
+    }
+}
+
+fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores: &Stores) -> Site {
+    let own = key.nad_in(namespace);
+    let nad = stores.nad(&own);
+    let terminating = matches!(&nad, Ok(Some(nad)) if nad.terminating);
+    let rival = match &nad {
+        Ok(None) if super::plan::is_primary(cr) => rival(key, namespace, stores),
+        _ => None,
+    };
+    Site {
+        namespace: namespace.clone(),
+        takes_primary,
+        nad,
+        rival,
+        users: if terminating { stores.index.users_of(&own) } else { Vec::new() },
+        unreadable: if terminating { stores.index.unreadable_in(namespace) } else { Vec::new() },
+    }
+}
+
+/// Name of another primary network's NetworkAttachmentDefinition in a namespace. One that a primary network controls counts
+/// whatever its config says: somebody may just have edited it, and it is put right.
+fn rival(key: &CrKey, namespace: &Namespace, stores: &Stores) -> Option<String> {
+    let is_primary = |other: &CrKey| matches!(stores.cr(other), Ok(Some(cr)) if super::plan::is_primary(&cr));
+    let own = key.nad_in(namespace);
+    let by_config = stores.index.primary_in(namespace).into_iter().filter(|other| *other != own);
+    let by_config = by_config.map(|rival| rival.name().to_owned());
+    let others = stores.index.networks_in(namespace).into_iter().filter(|other| other != key);
+    by_config.chain(others.filter(is_primary).map(|rival| rival.name().to_owned())).min()
+}
+
+/// The NetworkAttachmentDefinitions that a network object controls. One that cannot be read stays.
+fn held(cr: &Cr, stores: &Stores) -> Vec<Held> {
+    let keys = stores.index.controlled_by(&cr.uid).into_iter();
+    keys.filter_map(|key| {
+        let nad = stores.nad(&key).ok()??;
+        let (users, unreadable) = (stores.index.users_of(&key), stores.index.unreadable_in(key.namespace()));
+        nad.is_of(&cr.uid).then_some(Held { key, nad, users, unreadable })
+    })
+    .collect()
+}

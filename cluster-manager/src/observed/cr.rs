@@ -1,0 +1,211 @@
+//! UserDefinedNetworks and ClusterUserDefinedNetworks, cut down to what the rooms of tenant networks read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::network::NetworkSpec;
+use causeway_api::network_condition::NETWORK_FINALIZER;
+use causeway_api::udn::UserDefinedNetwork;
+use causeway_api::{GROUP, V1};
+use causeway_net::network::name::{NadKey, Namespace, NetworkName, Origin};
+use causeway_net::selector::{Selector, SelectorError};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde_json::{Value, json};
+
+use crate::written::Versioned;
+
+/// Annotations with this prefix are not for the NetworkAttachmentDefinitions of a network.
+const OWN_PREFIX: &str = "k8s.ovn.org";
+
+/// Which network object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum CrKey {
+    /// A UserDefinedNetwork: its NetworkAttachmentDefinition has the same namespace and name.
+    Udn(NadKey),
+    /// A ClusterUserDefinedNetwork, by name.
+    Cudn(Arc<str>),
+}
+
+impl CrKey {
+    /// Kind of the object.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Udn(_) => "UserDefinedNetwork",
+            Self::Cudn(_) => "ClusterUserDefinedNetwork",
+        }
+    }
+
+    /// Name of the object, and of its NetworkAttachmentDefinitions.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Udn(key) => key.name(),
+            Self::Cudn(name) => name,
+        }
+    }
+
+    /// Namespace of the object; none for a ClusterUserDefinedNetwork.
+    pub(crate) fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Self::Udn(key) => Some(key.namespace()),
+            Self::Cudn(_) => None,
+        }
+    }
+
+    /// Name of the network that it describes.
+    pub(crate) fn network(&self) -> NetworkName {
+        match self {
+            Self::Udn(key) => NetworkName::of_udn(key.namespace().as_str(), key.name()),
+            Self::Cudn(name) => NetworkName::of_cudn(name),
+        }
+    }
+
+    /// The object that a network's name says it belongs to; none for the default network and for those made by hand.
+    pub(crate) fn of_network(network: &NetworkName) -> Option<Self> {
+        match network.origin() {
+            Origin::Udn { namespace, name } => Some(Self::Udn(NadKey::new(namespace, name))),
+            Origin::Cudn { name } => Some(Self::Cudn(name.into())),
+            Origin::Default | Origin::Other => None,
+        }
+    }
+
+    /// What an apply of the object's metadata or status begins with. With `uid`, the API server neither writes to another
+    /// object of the name nor makes one; on the status subresource it does not look at it.
+    pub(crate) fn body(&self, uid: Option<&str>) -> Value {
+        let mut metadata = json!({ "name": self.name() });
+        if let Some(fields) = metadata.as_object_mut() {
+            let namespace = self.namespace().map(Namespace::as_str);
+            fields.extend(namespace.map(|namespace| ("namespace".to_owned(), json!(namespace))));
+            fields.extend(uid.map(|uid| ("uid".to_owned(), json!(uid))));
+        }
+        json!({"apiVersion": format!("{GROUP}/{V1}"), "kind": self.kind(), "metadata": metadata})
+    }
+
+    /// An apply of conditions.
+    pub(crate) fn status_body(&self, conditions: &[Condition]) -> Value {
+        let mut body = self.body(None);
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert("status".to_owned(), json!({ "conditions": conditions }));
+        }
+        body
+    }
+
+    /// The object as Events name it.
+    pub(crate) fn reference(&self, uid: &str) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(format!("{GROUP}/{V1}")),
+            kind: Some(self.kind().to_owned()),
+            namespace: self.namespace().map(|namespace| namespace.as_str().to_owned()),
+            name: Some(self.name().to_owned()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        }
+    }
+
+    /// The NetworkAttachmentDefinition of the network in a namespace.
+    pub(crate) fn nad_in(&self, namespace: &Namespace) -> NadKey {
+        NadKey::new(namespace.clone(), self.name())
+    }
+}
+
+impl fmt::Display for CrKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Udn(key) => write!(f, "UserDefinedNetwork {key}"),
+            Self::Cudn(name) => write!(f, "ClusterUserDefinedNetwork {name}"),
+        }
+    }
+}
+
+/// Namespaces that a ClusterUserDefinedNetwork is for.
+pub(crate) type Choice = Result<Selector, SelectorError>;
+
+/// A network object of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cr {
+    /// `metadata.uid`.
+    pub(crate) uid: String,
+    /// `metadata.resourceVersion`.
+    pub(crate) version: Option<String>,
+    /// `metadata.generation`.
+    pub(crate) generation: Option<i64>,
+    /// Whether it is being deleted.
+    pub(crate) terminating: bool,
+    /// Every finalizer.
+    pub(crate) finalizers: Vec<String>,
+    /// Labels: the NetworkAttachmentDefinitions get them.
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Annotations that the NetworkAttachmentDefinitions get.
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// The network.
+    pub(crate) network: NetworkSpec,
+    /// Namespaces of a ClusterUserDefinedNetwork; none for a UserDefinedNetwork.
+    pub(crate) namespaces: Option<Choice>,
+    /// Names of Uplinks.
+    pub(crate) uplinks: Vec<String>,
+    /// Conditions as they stand.
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Cr {
+    /// From a UserDefinedNetwork; none for one without uid, which the API server never sends.
+    pub(crate) fn of_udn(udn: UserDefinedNetwork) -> Option<Self> {
+        let network = udn.spec.network();
+        let conditions = udn.status.map(|status| status.conditions).unwrap_or_default();
+        Self::of(udn.metadata, network, conditions)
+    }
+
+    /// From a ClusterUserDefinedNetwork; none for one without uid, which the API server never sends.
+    pub(crate) fn of_cudn(cudn: ClusterUserDefinedNetwork) -> Option<Self> {
+        let namespaces = Some(Selector::parse(&cudn.spec.namespace_selector));
+        let conditions = cudn.status.map(|status| status.conditions).unwrap_or_default();
+        let cr = Self::of(cudn.metadata, cudn.spec.network, conditions)?;
+        Some(Self { namespaces, uplinks: cudn.spec.uplinks, ..cr })
+    }
+
+    fn of(meta: ObjectMeta, network: NetworkSpec, conditions: Vec<Condition>) -> Option<Self> {
+        let mut annotations = meta.annotations.unwrap_or_default();
+        annotations.retain(|key, _| !key.starts_with(OWN_PREFIX));
+        Some(Self {
+            uid: meta.uid?,
+            version: meta.resource_version,
+            generation: meta.generation,
+            terminating: meta.deletion_timestamp.is_some(),
+            finalizers: meta.finalizers.unwrap_or_default(),
+            labels: meta.labels.unwrap_or_default(),
+            annotations,
+            network,
+            namespaces: None,
+            uplinks: Vec::new(),
+            conditions,
+        })
+    }
+
+    /// Whether our finalizer keeps it.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == NETWORK_FINALIZER)
+    }
+
+    /// Whether a ClusterUserDefinedNetwork is for a namespace with these labels.
+    pub(crate) fn chooses(&self, labels: &BTreeMap<String, String>) -> bool {
+        matches!(&self.namespaces, Some(Ok(selector)) if selector.matches(labels))
+    }
+
+    /// Whether the two differ in more than their status and version.
+    pub(crate) fn differs_beyond_status(&self, other: &Self) -> bool {
+        let status = |cr: &Self| Self { conditions: Vec::new(), version: None, ..cr.clone() };
+        self.generation != other.generation || status(self) != status(other)
+    }
+}
+
+impl Versioned for Cr {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+}

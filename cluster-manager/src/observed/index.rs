@@ -1,0 +1,187 @@
+//! What belongs together, kept change by change, so that a look at one network costs what that network has.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use causeway_net::network::name::{NadKey, Namespace};
+use causeway_runtime::watch::{Change, NamespacedName};
+
+use super::cr::CrKey;
+use super::nad::Nad;
+use super::pod::Pod;
+
+/// Keys by what they have in common.
+#[derive(Debug)]
+pub(crate) struct Groups<G, K>(HashMap<G, BTreeSet<K>>);
+
+impl<G, K> Default for Groups<G, K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<G: Hash + Eq, K: Ord + Clone> Groups<G, K> {
+    fn insert(&mut self, group: G, key: K) {
+        self.0.entry(group).or_default().insert(key);
+    }
+
+    fn remove(&mut self, group: &G, key: &K) {
+        if let Some(keys) = self.0.get_mut(group) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.0.remove(group);
+            }
+        }
+    }
+
+    fn of(&self, group: &G) -> Vec<K> {
+        self.0.get(group).into_iter().flatten().cloned().collect()
+    }
+}
+
+/// Which NetworkAttachmentDefinitions belong to whom, and which pods use them. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index(Arc<Mutex<Tables>>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// By uid of the network object that controls them.
+    controlled: Groups<String, NadKey>,
+    /// Of primary networks, by namespace.
+    primary: Groups<Namespace, NadKey>,
+    /// By namespace, those that a ClusterUserDefinedNetwork controls.
+    by_namespace: Groups<Namespace, CrKey>,
+    /// Pods that are attached and have not ended.
+    users: Groups<NadKey, NamespacedName>,
+    /// Pods whose attachments cannot be read, by namespace.
+    unreadable: Groups<Namespace, NamespacedName>,
+}
+
+impl Index {
+    /// Takes over a change of a NetworkAttachmentDefinition.
+    pub(crate) fn nad(&self, change: &Change<'_, NadKey, Nad>) {
+        let mut tables = self.lock();
+        let (key, namespace) = (change.key, change.key.namespace());
+        if let Some(old) = &change.old {
+            if let Some(controller) = &old.controller {
+                tables.controlled.remove(&controller.uid, key);
+                tables.by_namespace.remove(namespace, &controller.cr);
+            }
+            tables.primary.remove(namespace, key);
+        }
+        if let Some(new) = &change.new {
+            if let Some(controller) = &new.controller {
+                tables.controlled.insert(controller.uid.clone(), key.clone());
+                tables.by_namespace.insert(namespace.clone(), controller.cr.clone());
+            }
+            if new.is_primary() {
+                tables.primary.insert(namespace.clone(), key.clone());
+            }
+        }
+    }
+
+    /// Takes over a change of a Pod; returns the NetworkAttachmentDefinitions that it no longer uses.
+    pub(crate) fn pod(&self, change: &Change<'_, NamespacedName, Pod>) -> Vec<NadKey> {
+        let mut tables = self.lock();
+        let key = change.key;
+        let (before, after) = (uses(change.old.as_deref()), uses(change.new.as_deref()));
+        for nad in before.iter().filter(|nad| !after.contains(nad)) {
+            tables.users.remove(nad, key);
+        }
+        for nad in after {
+            tables.users.insert(nad.clone(), key.clone());
+        }
+        let namespace = Namespace::from(key.namespace.as_str());
+        if change.new.as_ref().is_some_and(|pod| !pod.finished && pod.attached.is_err()) {
+            tables.unreadable.insert(namespace, key.clone());
+        } else {
+            tables.unreadable.remove(&namespace, key);
+        }
+        before.iter().filter(|nad| !after.contains(nad)).cloned().collect()
+    }
+
+    /// The NetworkAttachmentDefinitions that the object of a uid controls.
+    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<NadKey> {
+        self.lock().controlled.of(&uid.to_owned())
+    }
+
+    /// The NetworkAttachmentDefinitions of primary networks in a namespace.
+    pub(crate) fn primary_in(&self, namespace: &Namespace) -> Vec<NadKey> {
+        self.lock().primary.of(namespace)
+    }
+
+    /// The network objects that have a NetworkAttachmentDefinition in a namespace.
+    pub(crate) fn networks_in(&self, namespace: &Namespace) -> Vec<CrKey> {
+        self.lock().by_namespace.of(namespace)
+    }
+
+    /// The pods that are attached to a NetworkAttachmentDefinition.
+    pub(crate) fn users_of(&self, nad: &NadKey) -> Vec<NamespacedName> {
+        self.lock().users.of(nad)
+    }
+
+    /// The pods of a namespace of which nobody can say what they are attached to.
+    pub(crate) fn unreadable_in(&self, namespace: &Namespace) -> Vec<NamespacedName> {
+        self.lock().unreadable.of(namespace)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a pod that has not ended is attached to.
+fn uses(pod: Option<&Pod>) -> &[NadKey] {
+    match pod {
+        Some(Pod { finished: false, attached: Ok(keys), .. }) => keys,
+        _ => &[],
+    }
+}
+
+/// What a network waits for. Cheap to clone.
+///
+/// A pass says what kept it from getting on; a change of just that wakes it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting(Arc<Mutex<Waiters>>);
+
+#[derive(Debug, Default)]
+struct Waiters {
+    by_cause: Groups<Cause, CrKey>,
+    causes: HashMap<CrKey, BTreeSet<Cause>>,
+}
+
+/// What keeps a network from getting on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Cause {
+    /// Something in a namespace: its label, its primary network, a pod that cannot be read.
+    Namespace(Namespace),
+    /// A NetworkAttachmentDefinition, or who uses it.
+    Nad(NadKey),
+}
+
+impl Waiting {
+    /// Makes `causes` what `cr` waits for.
+    pub(crate) fn set(&self, cr: &CrKey, causes: BTreeSet<Cause>) {
+        let mut waiters = self.lock();
+        let before = waiters.causes.remove(cr).unwrap_or_default();
+        for gone in before.difference(&causes) {
+            waiters.by_cause.remove(gone, cr);
+        }
+        for cause in &causes {
+            waiters.by_cause.insert(cause.clone(), cr.clone());
+        }
+        if !causes.is_empty() {
+            waiters.causes.insert(cr.clone(), causes);
+        }
+    }
+
+    /// Who waits for this.
+    pub(crate) fn for_cause(&self, cause: &Cause) -> Vec<CrKey> {
+        self.lock().by_cause.of(cause)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

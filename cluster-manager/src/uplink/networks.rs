@@ -1,0 +1,181 @@
+//! The condition `UplinksReady` of ClusterUserDefinedNetworks: whether each node that needs the network can use its Uplink.
+//!
+//! In: the network, its Uplinks, their states, the nodes that need the network. Out: one condition, by server-side apply as
+//! `clustermanager-uplink-controller`. Every network has it, also one without an Uplink.
+
+use std::collections::BTreeMap;
+
+use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::network::Transport;
+use causeway_net::facts::UplinkFacts;
+use causeway_net::network::name::NodeName as NetNodeName;
+use causeway_net::state_name::StateName;
+use causeway_net::uplinks_ready::{
+    self, ActiveNodes, Carrier, Found, GatewayMode, Network, StateFacts, Verdict, View,
+};
+use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
+use causeway_runtime::watch::{Lookup, Snapshot};
+use causeway_runtime::writer::{WriteError, Writer};
+use jiff::Timestamp;
+use kube::Api;
+use tracing::info;
+
+use super::observe::Stores;
+use super::watched::{State, StateKey, Uplink, UplinkName};
+use crate::allocation::Book;
+use crate::expected::Expected;
+use crate::observed::cr::{Cr, CrKey};
+use crate::observed::{self, Unreadable};
+
+/// Tells networks whether their Uplinks are ready.
+#[derive(Clone, Debug)]
+pub(super) struct Networks {
+    /// Uplinks, their states, Nodes.
+    pub(super) stores: Stores,
+    /// Networks.
+    pub(super) networks: observed::Stores,
+    /// Which node needs which network.
+    pub(super) book: Book,
+    /// How nodes reach the outside.
+    pub(super) mode: GatewayMode,
+    /// Writes as the Uplink controller.
+    pub(super) writer: Writer,
+    /// Networks of the API server.
+    pub(super) api: Api<ClusterUserDefinedNetwork>,
+    /// What networks were told.
+    pub(super) expected: Expected<CrKey>,
+}
+
+/// Why a pass over one network failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NetworkError {
+    /// It exists, but not in a form that this version understands.
+    #[error("{network} cannot be read ({error}); what it says of its Uplinks is left alone")]
+    Unreadable {
+        /// Which.
+        network: CrKey,
+        /// What is wrong with it.
+        error: Unreadable,
+    },
+    /// Its condition could not be written.
+    #[error("cannot write the status of {network}")]
+    Status {
+        /// Which.
+        network: CrKey,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl Retryable for NetworkError {
+    fn retry(&self) -> Retry {
+        match self {
+            Self::Unreadable { .. } => Retry::Never,
+            Self::Status { source, .. } => source.retry(),
+        }
+    }
+}
+
+impl Room for Networks {
+    const NAME: &'static str = "uplinks-ready";
+    type Key = CrKey;
+    type Error = NetworkError;
+
+    async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
+        let cr = self.networks.cr(key);
+        let cr = cr.map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
+        let Some(cr) = cr else {
+            self.expected.set(key, Vec::new());
+            return Ok(Requeue::Gone);
+        };
+        let verdict = self.verdict(key, &cr);
+        let wanted =
+            causeway_api::condition::Wanted { observed_generation: cr.generation, ..verdict.wanted() };
+        self.expected.set(key, vec![wanted.clone()]);
+        if wanted.is_met_by(&cr.conditions) {
+            return Ok(Requeue::Done);
+        }
+        let condition = wanted.against(&cr.conditions, Timestamp::now());
+        let body = key.status_body(std::slice::from_ref(&condition));
+        match self.writer.apply_status(&self.api, key.name(), &body).await {
+            Ok(written) => {
+                if let Some(written) = Cr::of_cudn(written) {
+                    self.networks.written_crs.remember(key, written);
+                }
+                info!(
+                    network = %key,
+                    status = condition.status,
+                    reason = condition.reason,
+                    detail = condition.message,
+                    "Network's Uplinks told"
+                );
+                Ok(Requeue::Done)
+            }
+            Err(WriteError::NotFound(_)) => Ok(Requeue::Done),
+            Err(source) => Err(NetworkError::Status { network: key.clone(), source }),
+        }
+    }
+}
+
+impl Networks {
+    fn verdict(&self, key: &CrKey, cr: &Cr) -> Verdict {
+        let carrier = match &cr.network.transport {
+            Some(Transport::Evpn) => Carrier::Evpn,
+            Some(Transport::NoOverlay | Transport::Unknown(_)) | None => Carrier::Supported,
+        };
+        let network = Network { name: key.name(), uplinks: &cr.uplinks, carrier };
+        if cr.uplinks.is_empty() {
+            let nothing = Sight { uplinks: BTreeMap::new(), states: None };
+            return uplinks_ready::verdict(network, self.mode, &BTreeMap::new(), &nothing);
+        }
+        let sight = self.sight(cr);
+        let nodes = self.stores.nodes.snapshot();
+        let needed = self.book.needed_on(&key.network());
+        let active: ActiveNodes<'_> = nodes
+            .iter()
+            .map(|(name, node)| (NetNodeName::from(name.as_str()), &node.labels))
+            .filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name)))
+            .collect();
+        uplinks_ready::verdict(network, self.mode, &active, &sight)
+    }
+
+    fn sight(&self, cr: &Cr) -> Sight {
+        // States first: see `observe::world`.
+        let states = self.stores.states.snapshot();
+        let snapshot = self.stores.uplinks.snapshot();
+        let look = |name: &String| {
+            let key = UplinkName::from(name.as_str());
+            let watched = snapshot.lookup(name.as_str());
+            match watched {
+                Lookup::Unreadable(error) => Some((name.clone(), Err(error.to_owned()))),
+                _ => self.stores.written.newest(&key, &watched).map(|uplink| (name.clone(), Ok(uplink))),
+            }
+        };
+        Sight { uplinks: cr.uplinks.iter().filter_map(look).collect(), states: Some(states) }
+    }
+}
+
+/// The Uplinks of one network, and all states.
+struct Sight {
+    uplinks: BTreeMap<String, Result<std::sync::Arc<Uplink>, String>>,
+    states: Option<Snapshot<StateKey, State>>,
+}
+
+impl View for Sight {
+    fn uplink(&self, name: &str) -> Found<'_, UplinkFacts> {
+        match self.uplinks.get(name) {
+            Some(Ok(uplink)) => Found::Present(&uplink.facts),
+            Some(Err(error)) => Found::Unreadable(error),
+            None => Found::Absent,
+        }
+    }
+
+    fn state(&self, name: &StateName) -> Found<'_, StateFacts> {
+        match self.states.as_ref().map(|states| states.lookup(name.as_str())) {
+            Some(Lookup::Present(state)) => Found::Present(&state.facts),
+            Some(Lookup::Unreadable(error)) => Found::Unreadable(error),
+            Some(Lookup::Absent) | None => Found::Absent,
+        }
+    }
+}
