@@ -1,7 +1,8 @@
 //! Controllers that need only the API server.
 //!
 //! In: settings, and the API server. Out: conditions, finalizers, objects and deletions, each by one room: [`uplink`],
-//! [`endpointslice`].
+//! [`network`] (NetworkAttachmentDefinitions), [`allocation`] (ids and subnets), [`endpointslice`]. What the rooms of tenant
+//! networks watch stands in [`observed`].
 //!
 //! Never does: touch a node's kernel, Open vSwitch or OVN, or write while another replica leads.
 //!

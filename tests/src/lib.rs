@@ -16,4 +16,5 @@ pub mod churn;
 pub mod demo;
 pub mod manifests;
 pub mod observer;
+pub mod replay;
 pub mod states;

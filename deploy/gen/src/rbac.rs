@@ -84,7 +84,7 @@ fn component(component: Component) -> File {
 fn about(component: Component) -> &'static str {
     match component {
         Component::ClusterManager => {
-            "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, mirrored EndpointSlices, its lease."
+            "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, tenant networks,\nmirrored EndpointSlices, its lease."
         }
         Component::HostAgent => {
             "The host agent: the host's half of its node's UplinkStates, and their creation and deletion."
@@ -111,7 +111,31 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             rule("discovery.k8s.io", &["endpointslices"], &["list", "watch", "create", "patch", "delete"]),
             // Addresses of pods.
             rule("", &["pods"], &["list", "watch"]),
-            rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"]),
+            rule(
+                "k8s.cni.cncf.io",
+                &["network-attachment-definitions"],
+                &["get", "list", "watch", "create", "patch", "delete"],
+            ),
+            // Tenant networks.
+            rule(
+                GROUP,
+                &["userdefinednetworks", "clusteruserdefinednetworks"],
+                &["get", "list", "watch", "patch"],
+            ),
+            rule(
+                GROUP,
+                &["userdefinednetworks/status", "clusteruserdefinednetworks/status"],
+                &["patch"],
+            ),
+            // For blockOwnerDeletion of their NetworkAttachmentDefinitions.
+            rule(
+                GROUP,
+                &["userdefinednetworks/finalizers", "clusteruserdefinednetworks/finalizers"],
+                &["update"],
+            ),
+            rule("", &["namespaces"], &["list", "watch"]),
+            // Ids and subnets, in annotations.
+            rule("", &["nodes/status"], &["patch"]),
             // For blockOwnerDeletion, where OwnerReferencesPermissionEnforcement is on: a mirror has its source's owner.
             rule("", &["services/finalizers"], &["update"]),
             // Events on objects in tenants' namespaces.

@@ -9,6 +9,7 @@ use causeway_api::uplink_state::UplinkState;
 use causeway_rig::Rig;
 use kube::{Api, ResourceExt};
 
+use super::networks;
 use super::picture::halves;
 use super::telling::Telling;
 use crate::blue::{
@@ -30,6 +31,7 @@ pub async fn tell(telling: &mut Telling) -> anyhow::Result<BlueWorld> {
     apply(telling, &mut world).await?;
     break_and_heal(telling, &world).await?;
     kill_the_card(telling, &mut world).await?;
+    networks::tell(telling, &world).await?;
     Ok(world)
 }
 

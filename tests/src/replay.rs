@@ -1,0 +1,369 @@
+//! Replays recorded runs of the control plane: the requests of a run go to a real API server, step by step, and after each
+//! step the objects are compared with what was recorded of upstream.
+//!
+//! In: a run's `inputs.yaml` and `result.yaml` (`tests/conformance/control-plane/`), the differences meant so
+//! (`tests/differences.jsonl`). Out: every other difference.
+//!
+//! Compared are spec, status, labels, annotations of the network stack, finalizers, owner references (without uids), and
+//! whether an object is being deleted. Not compared: times, versions, uids, observed generations. What nodes were given is
+//! compared as a whole, since which node gets which depends on timing. Where a run was recorded anew the folder says how.
+
+mod normal;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use self::normal::{Difference, differences, handed_out, normal};
+
+/// How long a busy machine may take for a step.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Pause between two comparisons.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Where recorded runs are.
+const RUNS: &str = "conformance/control-plane";
+
+/// One recorded request.
+#[derive(Debug, Deserialize)]
+struct Input {
+    step: u32,
+    verb: Verb,
+    path: String,
+    object: Option<Value>,
+    response: Option<Response>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verb {
+    Create,
+    MergePatch,
+    Delete,
+}
+
+#[derive(Debug, Deserialize)]
+struct Response {
+    code: u16,
+}
+
+/// What there was after a step.
+#[derive(Debug, Deserialize)]
+struct Result {
+    step: u32,
+    title: String,
+    #[serde(default)]
+    objects: Vec<Value>,
+    #[serde(default)]
+    deleted: Vec<String>,
+}
+
+/// A difference that is meant so.
+#[derive(Debug, Deserialize)]
+struct Allowed {
+    run: String,
+    step: Option<u32>,
+    path: String,
+    why: String,
+}
+
+/// A step of a run.
+#[derive(Debug)]
+pub struct Step {
+    /// Its number.
+    pub number: u32,
+    /// What it is about.
+    pub title: String,
+    inputs: Vec<Input>,
+    result: Result,
+}
+
+/// A recorded run.
+#[derive(Debug)]
+pub struct Run {
+    name: String,
+    /// The command line of the recorded program, without its name.
+    pub flags: Vec<String>,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+    allowed: Vec<Matcher>,
+}
+
+#[derive(Debug)]
+struct Matcher {
+    step: Option<u32>,
+    path: Regex,
+}
+
+/// What a replay has reached.
+pub struct Replay<'r> {
+    run: &'r Run,
+    client: Client,
+    /// Nodes that exist at this step, as recorded.
+    nodes: BTreeMap<String, Value>,
+    meant: usize,
+}
+
+impl Run {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// It is not there, or is none.
+    pub fn read(name: &str) -> anyhow::Result<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS).join(name);
+        let inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
+        let results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
+        let flags = std::fs::read_to_string(folder.join("flags.txt")).context("reading flags.txt")?;
+        let mut by_step: BTreeMap<u32, Vec<Input>> = BTreeMap::new();
+        for input in inputs {
+            by_step.entry(input.step).or_default().push(input);
+        }
+        let steps = results.into_iter().map(|result| Step {
+            number: result.step,
+            title: result.title.clone(),
+            inputs: by_step.remove(&result.step).unwrap_or_default(),
+            result,
+        });
+        Ok(Self {
+            name: name.to_owned(),
+            flags: flags.split_whitespace().skip(1).map(str::to_owned).collect(),
+            steps: steps.collect(),
+            allowed: allowed(name)?,
+        })
+    }
+
+    /// Begins a replay on an API server.
+    #[must_use]
+    pub fn replay(&self, client: Client) -> Replay<'_> {
+        Replay { run: self, client, nodes: BTreeMap::new(), meant: 0 }
+    }
+
+    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
+        self.allowed.iter().any(|allowed| {
+            allowed.step.is_none_or(|only| only == step) && allowed.path.is_match(&difference.path)
+        })
+    }
+}
+
+impl Step {
+    /// Whether upstream was restarted here.
+    #[must_use]
+    pub fn is_restart(&self) -> bool {
+        let title = self.title.to_lowercase();
+        title.starts_with("restart") && !title.contains("(before)")
+    }
+}
+
+impl Replay<'_> {
+    /// How many differences were meant so.
+    #[must_use]
+    pub const fn meant(&self) -> usize {
+        self.meant
+    }
+
+    /// Sends the requests of a step and waits until nothing differs but what is meant to.
+    ///
+    /// # Errors
+    /// Something else differs, or a request was answered differently.
+    pub async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
+        let what = || format!("{} step {} ({})", self.run.name, step.number, step.title);
+        for input in &step.inputs {
+            self.send(step.number, input).await.with_context(what)?;
+        }
+        for node in step.result.objects.iter().filter(|object| object["kind"] == "Node") {
+            let name = node["metadata"]["name"].as_str().unwrap_or_default();
+            self.nodes.insert(name.to_owned(), node.clone());
+        }
+        for gone in step.result.deleted.iter().filter_map(|gone| gone.strip_prefix("Node/")) {
+            self.nodes.remove(gone.trim_start_matches('/'));
+        }
+        let begun = Instant::now();
+        loop {
+            let found = self.compare(step).await?;
+            let (meant, wrong): (Vec<_>, Vec<_>) =
+                found.into_iter().partition(|difference| self.run.is_meant(step.number, difference));
+            if wrong.is_empty() {
+                self.meant += meant.len();
+                return Ok(());
+            }
+            if begun.elapsed() > DEADLINE {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                bail!("{}:\n{}", what(), wrong.join("\n"));
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn send(&self, step: u32, input: &Input) -> anyhow::Result<()> {
+        let path = &input.path;
+        let (code, body) = match input.verb {
+            Verb::Create => {
+                let object = input.object.as_ref().context("a creation without an object")?;
+                let collection = path.rsplit_once('/').context("a path")?.0;
+                let answer = self.call(Method::POST, collection, JSON, Some(object)).await?;
+                let has_status = ["Pod", "Uplink"].iter().any(|kind| object["kind"] == *kind)
+                    && object.get("status").is_some();
+                if has_status && answer.0 < 300 {
+                    let status = json!({"status": object["status"]});
+                    self.call(Method::PATCH, &format!("{path}/status"), MERGE, Some(&status)).await?;
+                }
+                if object["kind"] == "Node" {
+                    self.numbered(path).await?;
+                }
+                answer
+            }
+            Verb::MergePatch => self.call(Method::PATCH, path, MERGE, input.object.as_ref()).await?,
+            Verb::Delete => {
+                let grace = if path.contains("/pods/") { "?gracePeriodSeconds=0" } else { "" };
+                self.call(Method::DELETE, &format!("{path}{grace}"), JSON, None).await?
+            }
+        };
+        let recorded = input.response.as_ref().map_or(200, |response| response.code);
+        let refused = Difference::new(
+            &format!("{:?} {path}", input.verb),
+            &Value::from(recorded),
+            &json!({"code": code, "message": body["message"]}),
+        );
+        ensure!((recorded >= 400) == (code >= 400) || self.run.is_meant(step, &refused), "{refused}");
+        Ok(())
+    }
+
+    /// Waits until a Node has its id: ids and subnets follow the order in which Nodes appear.
+    async fn numbered(&self, path: &str) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let (_, node) = self.call(Method::GET, path, JSON, None).await?;
+            let annotations = &node["metadata"]["annotations"];
+            if annotations["k8s.ovn.org/node-subnets"].is_string()
+                && annotations["k8s.ovn.org/node-id"].is_string()
+            {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < DEADLINE, "{path} got no numbers: {annotations}");
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn compare(&self, step: &Step) -> anyhow::Result<Vec<Difference>> {
+        let mut found = Vec::new();
+        for recorded in &step.result.objects {
+            let (kind, meta) = (text(&recorded["kind"]), &recorded["metadata"]);
+            let name = format!("{kind}/{}/{} ", text(&meta["namespace"]), text(&meta["name"]));
+            let (code, ours) = self.call(Method::GET, &path_of(recorded)?, JSON, None).await?;
+            if code == 200 {
+                differences(&name, &normal(recorded), &normal(&with_kind(ours, kind)), &mut found);
+            } else {
+                found.push(Difference::new(&name, &json!("present"), &json!(format!("absent ({code})"))));
+            }
+        }
+        for gone in &step.result.deleted {
+            let path = path_of_gone(gone)?;
+            if self.call(Method::GET, &path, JSON, None).await?.0 == 200 {
+                found.push(Difference::new(&format!("{gone} "), &json!("deleted"), &json!("present")));
+            }
+        }
+        let (_, nodes) = self.call(Method::GET, "/api/v1/nodes", JSON, None).await?;
+        let ours = nodes["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        differences("all nodes: ", &handed_out(self.nodes.values()), &handed_out(ours), &mut found);
+        Ok(found)
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(u16, Value)> {
+        let what = format!("{method} {path}");
+        let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+        let response =
+            self.client.send(request.body(Body::from(bytes))?).await.with_context(|| what.clone())?;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect_bytes().await.with_context(|| what.clone())?;
+        Ok((
+            code,
+            serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| json!({"message": String::from_utf8_lossy(&bytes)})),
+        ))
+    }
+}
+
+const JSON: &str = "application/json";
+/// Source: RFC 7396.
+const MERGE: &str = "application/merge-patch+json";
+
+fn yaml<T: for<'de> Deserialize<'de>>(path: &PathBuf) -> anyhow::Result<T> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_yaml_ng::from_str(&text).with_context(|| format!("reading {}", path.display()))
+}
+
+/// The differences that are meant so in a run. Each line says why.
+fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("differences.jsonl");
+    let text = std::fs::read_to_string(&path).context("reading differences.jsonl")?;
+    let mut matchers = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let allowed: Allowed = serde_json::from_str(line).with_context(|| format!("difference {line}"))?;
+        ensure!(!allowed.why.is_empty(), "a difference without a reason: {line}");
+        if Regex::new(&allowed.run)?.is_match(run) {
+            matchers.push(Matcher { step: allowed.step, path: Regex::new(&allowed.path)? });
+        }
+    }
+    Ok(matchers)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Lists leave out what the items are.
+fn with_kind(mut object: Value, kind: &str) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("kind".to_owned(), json!(kind));
+    }
+    object
+}
+
+fn path_of(object: &Value) -> anyhow::Result<String> {
+    let meta = &object["metadata"];
+    path(text(&object["apiVersion"]), text(&object["kind"]), text(&meta["namespace"]), text(&meta["name"]))
+}
+
+/// The path of an object that is recorded as `Kind/name` or `Kind/namespace/name`.
+fn path_of_gone(gone: &str) -> anyhow::Result<String> {
+    let parts: Vec<&str> = gone.split('/').collect();
+    let (kind, namespace, name) = match parts.as_slice() {
+        [kind, name] => (*kind, "", *name),
+        [kind, namespace, name] => (*kind, *namespace, *name),
+        _ => bail!("{gone} is no object"),
+    };
+    let api_version = match kind {
+        "NetworkAttachmentDefinition" => "k8s.cni.cncf.io/v1",
+        "UserDefinedNetwork" | "ClusterUserDefinedNetwork" => "k8s.ovn.org/v1",
+        "Uplink" | "UplinkState" => "k8s.ovn.org/v1alpha1",
+        "EndpointSlice" => "discovery.k8s.io/v1",
+        _ => "v1",
+    };
+    path(api_version, kind, namespace, name)
+}
+
+fn path(api_version: &str, kind: &str, namespace: &str, name: &str) -> anyhow::Result<String> {
+    ensure!(!kind.is_empty() && !name.is_empty(), "an object without kind or name");
+    let root = if api_version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api_version}") };
+    let plural = match kind {
+        "NetworkAttachmentDefinition" => "network-attachment-definitions".to_owned(),
+        other => format!("{}s", other.to_lowercase()),
+    };
+    let scope = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+    Ok(format!("{root}{scope}/{plural}/{name}"))
+}

@@ -1,0 +1,117 @@
+//! Tenant networks on a real API server: what upstream's cluster manager was recorded to write, restarts, and what is done
+//! better than there.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use causeway_rig::{KUBECONFIG, Level, Node, Process, Program, Rig, RigOptions, Side, Suite};
+use causeway_tests::access::{self, Account};
+use causeway_tests::manifests;
+use causeway_tests::replay::Run;
+
+/// How long a busy machine may take for what usually takes milliseconds.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// How long a process may take to end when it is told to.
+const ORDERLY: Duration = Duration::from_secs(10);
+/// Where the cluster manager serves its metrics, inside its node.
+const METRICS: &str = "127.0.0.1:9102";
+/// Namespaces of the recorded cluster.
+const NAMESPACES: [&str; 2] = ["ovn-host-network", "frr-k8s-system"];
+
+fn main() -> ExitCode {
+    Suite::new()
+        .test(Level::Api, "udns_come_out_as_recorded_and_a_restart_writes_nothing", || recorded("02-udn"))
+        .test(Level::Api, "cudns_come_out_as_recorded_and_a_restart_writes_nothing", || recorded("03-cudn"))
+        .test(Level::Api, "nodes_that_come_and_go_get_what_was_recorded", || recorded("04-nodes"))
+        .test(Level::Api, "nodes_of_an_ipv6_cluster_get_what_was_recorded", || recorded("04c-nodes-v6"))
+        .test(Level::Api, "networks_on_uplinks_come_out_as_recorded", || recorded("05-uplink"))
+        .test(Level::Api, "networks_on_uplinks_are_ignored_as_recorded_where_uplinks_are_off", || {
+            recorded("05b-uplink-disabled")
+        })
+        .test(Level::Api, "networks_follow_pods_as_recorded", || recorded("08-dynamic-udn"))
+        .run()
+}
+
+/// A cluster manager with its own account.
+struct Manager {
+    node: Node,
+    process: Process,
+}
+
+impl Manager {
+    async fn start(rig: &Rig, flags: &[String]) -> anyhow::Result<Self> {
+        let token = access::token(rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
+        access::wait_roles(rig, &token).await?;
+        let node = rig.node("control").unregistered().start().await?;
+        node.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
+        let program = Program::built("cluster-manager").args(flags).args([
+            "--allow-unimplemented",
+            "--k8s-kubeconfig",
+            KUBECONFIG,
+            "--metrics-bind-address",
+            METRICS,
+        ]);
+        let process = node.spawn(program).await?;
+        Ok(Self { node, process })
+    }
+
+    /// Sum of a metric over its labels; 0 if there is none yet.
+    async fn count(&self, metric: &str) -> anyhow::Result<usize> {
+        let address = format!("http://{METRICS}/metrics");
+        let text = self.node.exec(["curl", "-sf", "--max-time", "5", &address]).await?;
+        let mut sum = 0;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (name, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
+            if name == metric || name.starts_with(&format!("{metric}{{")) {
+                sum += value.parse::<usize>().with_context(|| format!("metric line {line:?}"))?;
+            }
+        }
+        Ok(sum)
+    }
+
+    async fn restart(&self) -> anyhow::Result<()> {
+        self.process.stop(ORDERLY).await?;
+        self.process.restart().await?;
+        Ok(())
+    }
+}
+
+async fn recorded(name: &'static str) -> anyhow::Result<()> {
+    let run = Run::read(name)?;
+    let rig = Rig::start(RigOptions::bare()).await?;
+    rig.apply(&manifests::folder("crds")?).await?;
+    access::install(&rig).await?;
+    for namespace in NAMESPACES {
+        rig.kubectl(["create", "namespace", namespace]).await?;
+    }
+    let manager = Manager::start(&rig, &run.flags).await?;
+    let mut replay = run.replay(rig.client());
+    for step in &run.steps {
+        if step.is_restart() {
+            manager.restart().await?;
+        }
+        let reached = replay.step(step).await;
+        reached.map_err(|error| anyhow::anyhow!("{error:#}\n{}", rig.log_tails()))?;
+    }
+    println!("{name}: {} steps, {} differences meant so", run.steps.len(), replay.meant());
+
+    manager.restart().await?;
+    let leads = || async {
+        match (manager.count("causeway_leader").await, manager.count("causeway_reconcile_queue_depth").await)
+        {
+            (Ok(1), Ok(0)) => Ok(()),
+            seen => Err(format!("leads, depth: {seen:?}")),
+        }
+    };
+    rig.wait_for("the cluster manager to be back", DEADLINE, leads).await?;
+    let passes = || async {
+        let passes =
+            manager.count("causeway_reconcile_passes_total").await.map_err(|error| format!("{error:#}"))?;
+        if passes >= run.steps.len() { Ok(passes) } else { Err(format!("{passes} passes")) }
+    };
+    rig.wait_for("everything to be looked at again", DEADLINE, passes).await?;
+    let writes = manager.count("causeway_api_writes_total").await?;
+    ensure!(writes == 0, "{writes} writes after a restart:\n{}", rig.log_tails());
+    Ok(())
+}
