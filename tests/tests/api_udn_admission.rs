@@ -47,5 +47,11 @@ fn main() -> ExitCode {
             pods::host_networked,
         )
         .test_in(&rig, Level::Api, "programs_write_annotations_of_pods_of_their_own_node_only", pods::rest)
+        .test_in(
+            &rig,
+            Level::Api,
+            "annotations_of_thousands_of_networks_are_judged_within_the_budget",
+            nodes::large,
+        )
         .run()
 }

@@ -88,6 +88,7 @@ pub(super) fn mirror_of(source: &str) -> Mirror {
         uid: "uid-mirror".to_owned(),
         version: "9".to_owned(),
         created: 100,
+        owners: vec!["uid-web".to_owned()],
         is_terminating: false,
         source_version: Some("7".to_owned()),
         network: Some("blue_net".to_owned()),

@@ -150,8 +150,11 @@ pub(super) fn mirrors(key: &SliceKey, world: &World) -> Plan {
     let (fitting, others): (Vec<_>, Vec<_>) =
         world.mirrors.iter().cloned().partition(|mirror| fits(mirror, &wanted));
     let mut steps = deletions(&others, Unneeded::Other);
-    // The oldest stays: whoever uses it sees no gap.
-    let oldest = fitting.iter().min_by_key(|mirror| (mirror.created, mirror.key.clone()));
+    // The oldest stays: whoever uses it sees no gap. Before that, one that goes with the Service: times have seconds only,
+    // and one that somebody made by hand may go with nothing.
+    let goes_with = |mirror: &Mirror| source.owners.iter().any(|owner| mirror.owners.contains(&owner.uid));
+    let rank = |mirror: &&Arc<Mirror>| (!goes_with(mirror), mirror.created, mirror.key.clone());
+    let oldest = fitting.iter().min_by_key(rank);
     let rest: Vec<_> = fitting.iter().filter(|mirror| Some(*mirror) != oldest).cloned().collect();
     steps.extend(deletions(&rest, Unneeded::Duplicate));
     match oldest {

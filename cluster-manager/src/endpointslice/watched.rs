@@ -147,6 +147,8 @@ pub(super) struct Mirror {
     pub(super) version: String,
     /// When it was made, in seconds since 1970.
     pub(super) created: i64,
+    /// uids of whom it goes with.
+    pub(super) owners: Vec<String>,
     /// Whether it is on its way out.
     pub(super) is_terminating: bool,
     /// Version of the slice that was mirrored.
@@ -200,6 +202,7 @@ impl Slice {
                 uid: metadata.uid?,
                 version,
                 created: metadata.creation_timestamp.map_or(0, |time| time.0.as_second()),
+                owners: metadata.owner_references.into_iter().flatten().map(|owner| owner.uid).collect(),
                 is_terminating: metadata.deletion_timestamp.is_some(),
                 source_version: annotations.remove(SOURCE_VERSION),
                 network: annotations.remove(NETWORK),

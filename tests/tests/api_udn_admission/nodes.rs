@@ -195,6 +195,43 @@ pub(crate) async fn values(rig: Arc<Rig>) -> anyhow::Result<()> {
     attempts.finish()
 }
 
+/// A policy has a budget, and what runs out of it is refused.
+pub(crate) async fn large(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = world(rig).await?;
+    let path = format!("{NODES}/large");
+    made(&world.admin, NODES, &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "large"}}))
+        .await?;
+    let images: Vec<Value> = (0..200)
+        .map(|image| {
+            let names: Vec<String> = (0..5)
+                .map(|name| format!("registry.example.com/{image}/{name}@{}", "0".repeat(150)))
+                .collect();
+            json!({"names": names, "sizeBytes": 1})
+        })
+        .collect();
+    world.set(&format!("{path}/status"), json!({"status": {"images": images}})).await?;
+    let subnets = |third: usize| {
+        let of =
+            |network: usize| format!("\"tenant-{network}_network\":[\"10.{}.{third}.0/24\"]", network % 250);
+        let networks: Vec<String> = (0..2500).map(of).collect();
+        json!(format!("{{{}}}", networks.join(",")))
+    };
+    let labels: Vec<(String, Value)> = (0..100).map(|label| (format!("label-{label}"), json!("x"))).collect();
+    let labels: Value = labels.into_iter().collect();
+    let key = full("node-subnets");
+    world
+        .set(&path, json!({"metadata": {"labels": labels, "annotations": {key.clone(): subnets(1)}}}))
+        .await?;
+    let mut attempts = Attempts::default();
+    let change = annotation(&key, &subnets(2));
+    let what = "subnets of 2,500 networks";
+    let status = format!("{path}/status");
+    attempts.merge(what, &world.manager, &status, &change, Verdict::Allowed).await?;
+    let sentence = no_right("ann", "large", &key);
+    attempts.merge(what, &world.ann, &status, &change, Verdict::Refused(&sentence)).await?;
+    attempts.finish()
+}
+
 pub(crate) async fn rest(rig: Arc<Rig>) -> anyhow::Result<()> {
     let world = world(rig).await?;
     let mut attempts = Attempts::default();

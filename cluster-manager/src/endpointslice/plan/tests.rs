@@ -153,7 +153,7 @@ fn names_of_hosts_are_not_mirrored_and_their_old_mirror_goes() {
 }
 
 #[test]
-fn of_two_mirrors_the_older_stays() {
+fn of_two_mirrors_the_older_that_goes_with_the_service_stays() {
     let younger =
         Mirror { key: SliceKey::new(NAMESPACE, "a-dup"), uid: "uid-dup".to_owned(), created: 101, ..both() };
     check_settles(
@@ -168,6 +168,13 @@ fn of_two_mirrors_the_older_stays() {
         &expect![[r"
             delete blue/a-dup uid-dup: duplicate
             update blue/mirror uid-mirror@9: web@7 on blue_net, IPv4: [10.20.0.5 ready+serving; 10.20.0.6 ready+serving]
+        "]],
+    );
+    let by_hand = Mirror { created: 99, owners: Vec::new(), ..younger.clone() };
+    check_settles(
+        &world(Some(source(two())), vec![by_hand, both()], &pods()),
+        &expect![[r"
+            delete blue/a-dup uid-dup: duplicate
         "]],
     );
     let same_second = Mirror { created: 100, ..younger };
