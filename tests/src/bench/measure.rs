@@ -162,6 +162,8 @@ pub struct Measure {
     pub holds: bool,
     /// Median of the baseline, measured in turn with it.
     pub baseline: Option<f64>,
+    /// The 99th of a hundred of the baseline: what a busy machine does to anybody's slowest.
+    pub baseline_p99: Option<f64>,
     /// Median by the baseline's.
     pub ratio: Option<f64>,
     /// What the incumbent takes.
@@ -205,8 +207,10 @@ impl Measure {
         let baseline = if beside.is_empty() {
             None
         } else {
-            Some(Figures::of(&beside).with_context(|| format!("baseline of {measure}"))?.median)
+            Some(Figures::of(&beside).with_context(|| format!("baseline of {measure}"))?)
         };
+        let (baseline, baseline_p99) =
+            (baseline.as_ref().map(|found| found.median), baseline.as_ref().map(|found| found.p99));
         let ratio = baseline.filter(|baseline| *baseline > 0.0).map(|baseline| figures.median / baseline);
         let judge = |goal: &Goal| {
             let value = match goal.stat {
@@ -230,6 +234,7 @@ impl Measure {
             holds: goals.iter().all(|goal| goal.holds),
             goals,
             baseline,
+            baseline_p99,
             ratio,
             incumbent,
             conditions,
@@ -252,7 +257,7 @@ impl Measure {
 
 /// The heading of the lines of [`Measure`].
 pub const HEADING: &str = "  goals    measure                                 n   median      p99      max unit      \
-                           must not exceed         beside  ratio  incumbent";
+                           must not exceed         beside    (p99)  ratio  incumbent";
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,7 +267,7 @@ impl fmt::Display for Measure {
         };
         write!(
             f,
-            "  {:7}  {:37} {:>4} {:8.1} {:8.1} {:8.1} {:8}  {:22} {:>7} {:>6}  {}",
+            "  {:7}  {:37} {:>4} {:8.1} {:8.1} {:8.1} {:8}  {:22} {:>7} {:>8} {:>6}  {}",
             if self.holds { "hold" } else { "MISSED" },
             self.measure,
             self.n,
@@ -272,6 +277,7 @@ impl fmt::Display for Measure {
             self.unit,
             goals.join(", "),
             number(self.baseline, 1),
+            number(self.baseline_p99, 1),
             number(self.ratio, 2),
             if self.incumbent.is_empty() { "-" } else { self.incumbent },
         )
@@ -315,7 +321,7 @@ mod tests {
         let found = measure(&all, Goal::median(101.0));
         assert_eq!((found.min, found.median, found.p99, found.max), (1.0, 100.0, 198.0, 200.0));
         assert!(found.holds);
-        assert_eq!(found.ratio, Some(10.0));
+        assert_eq!((found.baseline, found.baseline_p99, found.ratio), (Some(10.0), Some(10.0), Some(10.0)));
         let one = measure(&[7], Goal::median(7.0));
         assert_eq!((one.min, one.median, one.p99, one.max), (7.0, 7.0, 7.0, 7.0));
         assert!(one.holds, "a bound may be reached");
