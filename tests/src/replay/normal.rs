@@ -179,7 +179,8 @@ pub(super) fn differences(path: &str, theirs: &Value, ours: &Value, found: &mut 
                 if is_empty(theirs) && is_empty(ours) {
                     continue;
                 }
-                let dot = if path.ends_with(' ') { "" } else { "." };
+                // The part that belongs to all nodes is written as the field of an object without a name.
+                let dot = if path.ends_with(' ') && !path.ends_with(": ") { "" } else { "." };
                 differences(&format!("{path}{dot}{key}"), theirs, ours, found);
             }
         }
