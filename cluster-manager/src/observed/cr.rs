@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use causeway_api::cudn::ClusterUserDefinedNetwork;
-use causeway_api::network::NetworkSpec;
+use causeway_api::network::{NetworkSpec, Role};
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_api::udn::UserDefinedNetwork;
 use causeway_api::{GROUP, V1};
@@ -181,6 +181,14 @@ impl Cr {
             uplinks: Vec::new(),
             conditions,
         })
+    }
+
+    /// Whether the network is the primary one of its namespaces.
+    pub(crate) fn is_primary(&self) -> bool {
+        let network = &self.network;
+        let roles =
+            [network.layer2.as_ref().map(|part| &part.role), network.layer3.as_ref().map(|part| &part.role)];
+        roles.into_iter().flatten().any(|role| *role == Role::Primary)
     }
 
     /// Whether our finalizer keeps it.

@@ -46,12 +46,12 @@ pub(crate) struct Index(Arc<Mutex<Tables>>);
 
 #[derive(Debug, Default)]
 struct Tables {
-    /// By uid of the network object that controls them.
-    controlled: Groups<String, NadKey>,
+    /// By the name of the network object that controls them, or did: one of another uid is none of the object's.
+    controlled: Groups<CrKey, NadKey>,
     /// Of primary networks, by namespace.
     primary: Groups<Namespace, NadKey>,
-    /// By namespace, those that a ClusterUserDefinedNetwork controls.
-    by_namespace: Groups<Namespace, CrKey>,
+    /// Those that a network object controls, by namespace.
+    by_namespace: Groups<Namespace, (CrKey, NadKey)>,
     /// Pods that are attached and have not ended.
     users: Groups<NadKey, NamespacedName>,
     /// Pods whose attachments cannot be read, by namespace.
@@ -65,15 +65,15 @@ impl Index {
         let (key, namespace) = (change.key, change.key.namespace());
         if let Some(old) = &change.old {
             if let Some(controller) = &old.controller {
-                tables.controlled.remove(&controller.uid, key);
-                tables.by_namespace.remove(namespace, &controller.cr);
+                tables.controlled.remove(&controller.cr, key);
+                tables.by_namespace.remove(namespace, &(controller.cr.clone(), key.clone()));
             }
             tables.primary.remove(namespace, key);
         }
         if let Some(new) = &change.new {
             if let Some(controller) = &new.controller {
-                tables.controlled.insert(controller.uid.clone(), key.clone());
-                tables.by_namespace.insert(namespace.clone(), controller.cr.clone());
+                tables.controlled.insert(controller.cr.clone(), key.clone());
+                tables.by_namespace.insert(namespace.clone(), (controller.cr.clone(), key.clone()));
             }
             if new.is_primary() {
                 tables.primary.insert(namespace.clone(), key.clone());
@@ -101,9 +101,14 @@ impl Index {
         before.iter().filter(|nad| !after.contains(nad)).cloned().collect()
     }
 
-    /// The NetworkAttachmentDefinitions that the object of a uid controls.
-    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<NadKey> {
-        self.lock().controlled.of(&uid.to_owned())
+    /// The NetworkAttachmentDefinitions that an object of this name controls, whatever its uid.
+    pub(crate) fn controlled_by(&self, cr: &CrKey) -> Vec<NadKey> {
+        self.lock().controlled.of(cr)
+    }
+
+    /// Every network object that controls one, also of those that are gone.
+    pub(crate) fn controllers(&self) -> Vec<CrKey> {
+        self.lock().controlled.0.keys().cloned().collect()
     }
 
     /// The NetworkAttachmentDefinitions of primary networks in a namespace.
@@ -113,7 +118,10 @@ impl Index {
 
     /// The network objects that have a NetworkAttachmentDefinition in a namespace.
     pub(crate) fn networks_in(&self, namespace: &Namespace) -> Vec<CrKey> {
-        self.lock().by_namespace.of(namespace)
+        let mut networks: Vec<CrKey> =
+            self.lock().by_namespace.of(namespace).into_iter().map(|(cr, _)| cr).collect();
+        networks.dedup();
+        networks
     }
 
     /// The pods that are attached to a NetworkAttachmentDefinition.
@@ -174,6 +182,11 @@ impl Waiting {
         if !causes.is_empty() {
             waiters.causes.insert(cr.clone(), causes);
         }
+    }
+
+    /// Forgets everything: objects may have gone while nobody looked.
+    pub(crate) fn forget_all(&self) {
+        *self.lock() = Waiters::default();
     }
 
     /// Who waits for this.
