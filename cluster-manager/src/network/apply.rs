@@ -43,7 +43,7 @@ pub(super) struct Hand {
     writer: Writer,
     client: Client,
     mode: GatewayMode,
-    stores: Stores,
+    pub(super) stores: Stores,
     book: Book,
     /// Namespaces in which primary networks are being made.
     pub(super) claims: Claims,
