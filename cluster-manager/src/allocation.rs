@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
 
-use self::ledger::{Ledger, Stir};
+use self::ledger::{Ledger, Starved, Stir};
 use self::nads::Nads;
 use self::nodes::Nodes;
 use self::status::Statuses;
@@ -73,6 +73,7 @@ impl Book {
             nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
             statuses: KeyQueue::new(Pacing::default()),
             uplinks: Arc::default(),
+            networks: Arc::default(),
             leadership: leadership.clone(),
         };
         Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), wake }
@@ -86,10 +87,25 @@ impl Book {
         self.lock().identify(network, config)
     }
 
-    /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none.
-    pub(crate) fn disown(&self, network: &NetworkName) {
-        let woken = self.lock().disown(network, Timestamp::now());
-        self.wake.nodes(woken);
+    /// Takes over which NetworkAttachmentDefinitions a network has or is getting; what it has is free if there are none.
+    pub(crate) fn settle(&self, network: &NetworkName, wanted: &BTreeSet<NadKey>) {
+        let now = Timestamp::now();
+        let stirs = {
+            let mut ledger = self.lock();
+            let pruned = ledger.expect_only(network, wanted, now);
+            let freed = if wanted.is_empty() { ledger.disown(network, now) } else { Stir::default() };
+            [pruned, freed]
+        };
+        for stir in stirs {
+            self.wake.stirred(stir);
+        }
+        self.relieve();
+    }
+
+    /// Wakes who was refused for want of numbers, if some are free by now.
+    fn relieve(&self) {
+        let relieved = self.lock().relieved();
+        self.wake.relieved(relieved);
     }
 
     /// The nodes that need a network; none where networks are on all of them.
@@ -102,12 +118,18 @@ impl Book {
         *self.wake.uplinks.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
     }
 
+    /// Networks that were refused for want of numbers go into `queue` once some are free.
+    pub(crate) fn wakes_of_numbers(&self, queue: KeyQueue<CrKey>) {
+        *self.wake.networks.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
+    }
+
     /// Makes the book anew from what is annotated.
     fn rebuild(&self, stores: &Stores) {
+        // First of all: a pod that changes after the snapshot waits for the new ledger.
+        let mut ledger = self.lock();
         let (nads, nodes) = (stores.nads(), stores.nodes());
         // Pods matter only where networks follow them.
         let pods = stores.pods();
-        let mut ledger = self.lock();
         let plan = ledger.plan().clone();
         let follows_pods = plan.mode != Mode::Everywhere;
         *ledger = Ledger::rebuild(
@@ -132,6 +154,8 @@ struct Wake {
     statuses: KeyQueue<NetworkName>,
     /// Of the room that tells networks of their Uplinks, if there is one.
     uplinks: Arc<Mutex<Option<KeyQueue<CrKey>>>>,
+    /// Of the room that makes networks, if there is one.
+    networks: Arc<Mutex<Option<KeyQueue<CrKey>>>>,
     leadership: Leadership,
 }
 
@@ -147,6 +171,24 @@ impl Wake {
             queue.enqueue_all(crs.filter(|key| matches!(key, CrKey::Cudn(_))));
         }
         self.statuses.enqueue_all(stir.networks);
+    }
+
+    /// Wakes who was refused for want of numbers.
+    fn relieved(&self, relieved: BTreeSet<Starved>) {
+        if !self.leadership.leads() {
+            return;
+        }
+        let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        for starved in relieved {
+            match starved {
+                Starved::Nad(key) => self.nads.enqueue(key),
+                Starved::Network(network) => {
+                    if let Some((queue, key)) = networks.as_ref().zip(CrKey::of_network(&network)) {
+                        queue.enqueue(key);
+                    }
+                }
+            }
+        }
     }
 
     fn nad(&self, key: &NadKey) {
@@ -224,6 +266,8 @@ impl Allocation {
 
     /// Takes stock at the beginning of a term: everything is looked at once.
     pub(crate) fn begin(&self) {
+        self.nads.begin();
+        self.statuses.begin();
         self.book.rebuild(&self.stores);
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
         self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
@@ -258,7 +302,7 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
             woken.statuses([change.key.network()]);
         }
     });
-    let sources = Sources { nads, nodes, udns, cudns, ..sources };
+    let sources = Sources { udns, cudns, nads, nodes, ..sources };
     if book.lock().plan().mode == Mode::Everywhere {
         return sources;
     }

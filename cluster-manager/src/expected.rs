@@ -42,6 +42,11 @@ impl<Key: Hash + Eq + Clone> Expected<Key> {
         }
     }
 
+    /// Forgets everything: objects may have gone while nobody looked.
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
     /// Whether the conditions of an object say what they should, as far as is known.
     pub(crate) fn are_met_by(&self, key: &Key, conditions: &[Condition]) -> bool {
         self.lock().get(key).is_some_and(|wanted| wanted.iter().all(|wanted| wanted.is_met_by(conditions)))

@@ -15,6 +15,7 @@
 //! First file to read: [`plan`].
 
 mod apply;
+mod claims;
 mod error;
 mod observe;
 mod plan;
@@ -28,7 +29,7 @@ use std::time::Duration;
 
 use causeway_api::nad::Config;
 use causeway_api::network::Transport;
-use causeway_net::network::name::Namespace;
+use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::render::{self, Cluster, Feature, Request, Vids};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::leader::Leadership;
@@ -39,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use self::apply::Hand;
 use self::error::NetworkError;
 use self::observe::{Halt, World};
+use self::plan::SiteStep;
 use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
@@ -46,6 +48,7 @@ use crate::observed::index::{Cause, Waiting};
 use crate::observed::nad::Nad;
 use crate::observed::place::Place;
 use crate::observed::{Sources, Stores};
+use crate::written::UNSEEN;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one network that events ask for.
@@ -65,6 +68,7 @@ struct Networks {
     book: Book,
     waiting: Waiting,
     expected: Expected<CrKey>,
+    wake: Wake,
 }
 
 impl Room for Networks {
@@ -74,33 +78,48 @@ impl Room for Networks {
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
         let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
+        let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace));
+        // Before anything is done: a change that comes meanwhile must find who waits for it.
+        let making = plan.sites.iter().filter(|(_, step)| matches!(step, SiteStep::Create(_)));
+        let making: BTreeSet<Namespace> = making.map(|(namespace, _)| namespace.clone()).collect();
+        let may_wait = making.iter().flat_map(|namespace| plan::causes(&key.nad_in(namespace)));
+        self.waiting.set(key, plan.causes.iter().cloned().chain(may_wait).collect());
+        self.give_up_claims(key, &world, making);
+        apply::orphans(&world, &plan, &self.hand).await?;
         let Some(cr) = world.cr.clone() else {
-            self.waiting.set(key, BTreeSet::new());
             self.expected.set(key, Vec::new());
-            self.book.disown(&key.network());
-            return Ok(Requeue::Gone);
+            self.book.settle(&key.network(), &BTreeSet::new());
+            return Ok(if plan.orphans.is_empty() { Requeue::Gone } else { Requeue::Done });
         };
         if let Some(namespace) = world.unseen {
             // It was there before the object: the watch will show it.
             self.waiting.set(key, BTreeSet::from([Cause::Namespace(namespace)]));
             return Ok(Requeue::Done);
         }
-        let plan = plan::network(&world, |namespace| self.render(&world, &cr, namespace));
-        // Before anything is done: a change that comes meanwhile must find who waits for it.
-        self.waiting.set(key, plan.causes.clone());
-        let outcome = apply::run(key, &cr, &plan, &self.hand).await?;
-        if cr.terminating && (plan.release || !cr.is_protected()) && outcome.problems.is_empty() {
+        let (outcome, rest) = apply::run(key, &cr, &plan, &self.hand).await?;
+        self.waiting.set(key, rest.causes);
+        if cr.terminating && outcome.problems.is_empty() {
             return Ok(Requeue::Done);
         }
-        if outcome.halt.is_none() && outcome.there.is_empty() && outcome.terminating.is_empty() {
-            self.book.disown(&key.network());
+        let there = outcome.there.iter().map(|namespace| key.nad_in(namespace));
+        let there: BTreeSet<NadKey> = there.chain(outcome.terminating.iter().cloned()).collect();
+        if outcome.halt.is_none() && !cr.terminating {
+            self.book.settle(&key.network(), &there);
         }
-        let mut wanted = vec![verdict::created(key, &cr, &outcome)];
-        let evpn = self.evpn_problem(&cr);
-        wanted.extend(verdict::transport(&cr, self.features.advertises_routes(), evpn));
-        self.expected.set(key, wanted.clone());
-        self.hand.tell(key, &wanted, Timestamp::now()).await?;
-        Ok(Requeue::Done)
+        let has_no_place = matches!(key, CrKey::Udn(_)) && plan.sites.is_empty();
+        if outcome.halt.is_some() || cr.terminating || !has_no_place {
+            let mut wanted = vec![verdict::created(key, &cr, &outcome)];
+            let evpn = self.evpn_problem(&cr);
+            wanted.extend(verdict::transport(&cr, self.features.advertises_routes(), evpn));
+            self.expected.set(key, wanted.clone());
+            self.hand.tell(key, &wanted, Timestamp::now()).await?;
+        }
+        if let Some(error) = rest.again {
+            return Err(error);
+        }
+        // Something that is gone before the watch showed it is missed by nobody else.
+        let unseen = rest.unseen || world.sites.iter().any(|site| site.unseen);
+        Ok(if unseen { Requeue::After(UNSEEN) } else { Requeue::Done })
     }
 }
 
@@ -128,8 +147,17 @@ impl Networks {
         Some("EVPN transport requested but this version serves no VTEP objects")
     }
 
-    fn render(&self, world: &World, cr: &Cr, namespace: &Namespace) -> Result<Config, String> {
-        let (network, nad) = (world.key.network(), world.key.nad_in(namespace));
+    /// Gives up namespaces in which the network neither makes anything nor has made something that is not seen yet.
+    fn give_up_claims(&self, key: &CrKey, world: &World, making: BTreeSet<Namespace>) {
+        let unseen = world.sites.iter().filter(|site| site.unseen).map(|site| site.namespace.clone());
+        for namespace in self.hand.claims.keep_only(key, &unseen.chain(making).collect()) {
+            let waiting = self.waiting.for_cause(&Cause::Namespace(namespace));
+            self.wake.up(waiting.into_iter().filter(|other| other != key));
+        }
+    }
+
+    fn render(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) -> Result<Config, String> {
+        let (network, nad) = (key.network(), key.nad_in(namespace));
         let request = Request {
             spec: &cr.network,
             network: &network,
@@ -195,6 +223,7 @@ impl Controller {
             stores.clone(),
             book.clone(),
         );
+        let wake = Wake { queue: queue.clone(), leadership: leadership.clone() };
         let room = Networks {
             stores,
             cluster: Arc::new(cluster),
@@ -204,15 +233,22 @@ impl Controller {
             book: book.clone(),
             waiting: Waiting::default(),
             expected: Expected::default(),
+            wake: wake.clone(),
         };
-        let wake = Wake { queue: queue.clone(), leadership: leadership.clone() };
+        book.wakes_of_numbers(queue.clone());
         let sources = subscribe(sources, &wake, &room);
         (Self { room, queue }, sources)
     }
 
     /// Everything is looked at once at the beginning of a term.
     pub(crate) fn begin(&self) {
-        self.queue.enqueue_all(self.room.stores.crs().into_iter().map(|(key, _)| key));
+        let Networks { stores, waiting, expected, hand, .. } = &self.room;
+        // Objects may have gone, and others may have written, while another one led.
+        waiting.forget_all();
+        expected.forget_all();
+        hand.claims.forget_all();
+        self.queue.enqueue_all(stores.crs().into_iter().map(|(key, _)| key));
+        self.queue.enqueue_all(stores.index.controllers());
     }
 
     /// Runs the room for one term of leadership.
@@ -252,9 +288,10 @@ fn subscribe(sources: Sources, wake: &Wake, room: &Networks) -> Sources {
         woken.up(controllers.map(|controller| controller.cr.clone()));
         woken.up(all.waiting.for_cause(&Cause::Nad(key.clone())));
         let primary = |nad: Option<&Nad>| nad.is_some_and(Nad::is_primary);
-        if primary(new) {
-            all.hand.seen(namespace);
-        } else if primary(old) {
+        if new.is_some() {
+            all.hand.claims.seen(key);
+        }
+        if primary(old) && !primary(new) {
             woken.up(all.waiting.for_cause(&Cause::Namespace(namespace.clone())));
         }
     });

@@ -6,6 +6,8 @@
 //! Never does: decide anything, or write.
 
 pub(crate) mod cr;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub(crate) mod index;
 pub(crate) mod nad;
 pub(crate) mod place;

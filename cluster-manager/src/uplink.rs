@@ -147,7 +147,7 @@ impl Controller {
         let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
         let told = Networks {
             stores: stores.clone(),
-            networks: sources.stores.clone(),
+            seen: sources.stores.clone(),
             book: book.clone(),
             mode,
             writer: Writer::new(FieldManager::ClusterManagerUplink.as_str(), meters.writes.clone())

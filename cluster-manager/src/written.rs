@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 /// How long an object that was created counts as there although the watch does not show it. One that is deleted again
 /// while the watch is interrupted never shows up.
-const UNSEEN: Duration = Duration::from_secs(10);
+pub(crate) const UNSEEN: Duration = Duration::from_secs(10);
 
 /// What tells one state of an object from another.
 pub(crate) trait Versioned {
@@ -53,20 +53,39 @@ impl<Key, T> fmt::Debug for Written<Key, T> {
 }
 
 impl<Key: Hash + Eq + Clone, T: Versioned> Written<Key, T> {
-    /// Takes over the API server's answer to a change.
+    /// Takes over the API server's answer to a change. Answers may come in another order than the changes were made in: the
+    /// newest state is kept.
     pub(crate) fn remember(&self, key: &Key, object: T) {
-        self.lock().insert(key.clone(), Entry { object: Arc::new(object), unseen: None });
+        self.keep(key, object, None);
     }
 
     /// Takes over the API server's answer to a creation.
     pub(crate) fn created(&self, key: &Key, object: T) {
-        let unseen = Some(Instant::now() + UNSEEN);
-        self.lock().insert(key.clone(), Entry { object: Arc::new(object), unseen });
+        self.keep(key, object, Some(Instant::now() + UNSEEN));
+    }
+
+    fn keep(&self, key: &Key, object: T, unseen: Option<Instant>) {
+        let mut written = self.lock();
+        let before = written.get(key);
+        if before.is_some_and(|before| is_newer(before.object.as_ref(), &object)) {
+            return;
+        }
+        // What was created stays so while it is changed and the watch shows nothing of it yet.
+        let unseen = unseen.or_else(|| before.and_then(|before| before.unseen));
+        written.insert(key.clone(), Entry { object: Arc::new(object), unseen });
     }
 
     /// Forgets everything: another process may have written since.
     pub(crate) fn forget_all(&self) {
         self.lock().clear();
+    }
+
+    /// Those that were created, that `pick` picks, and that the watch has not shown.
+    pub(crate) fn unseen(&self, pick: impl Fn(&T) -> bool) -> Vec<Key> {
+        let now = Instant::now();
+        let written = self.lock();
+        let unseen = written.iter().filter(|(_, entry)| entry.unseen.is_some_and(|until| now < until));
+        unseen.filter(|(_, entry)| pick(entry.object.as_ref())).map(|(key, _)| key.clone()).collect()
     }
 
     /// Takes over what the watch shows from now on: what it has caught up with, or knows to be gone, is forgotten.
@@ -166,6 +185,20 @@ mod tests {
         written.remember(&"u", Thing("a", "10"));
         assert_eq!(newest(&written, None), None);
         assert_eq!(newest(&written, Some(Thing("a", "9"))), Some(Thing("a", "9")));
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_does_not_hide_a_newer_one() {
+        let written = Things::default();
+        written.remember(&"u", Thing("a", "11"));
+        written.remember(&"u", Thing("a", "10"));
+        assert_eq!(newest(&written, Some(Thing("a", "9"))), Some(Thing("a", "11")));
+        written.remember(&"u", Thing("b", "8"));
+        assert_eq!(
+            newest(&written, Some(Thing("b", "7"))),
+            Some(Thing("b", "8")),
+            "another object of the name"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,15 +7,18 @@
 //! A change of one network costs what that network has; a look at a node whose annotation is as it was left costs only
 //! what changed since.
 
+mod networks;
+mod nodes;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
 use causeway_api::nad::{Config, Defaults};
 use causeway_api::network::Topology;
-use causeway_net::activity::{self, Activity, Kind, Mode, Need, PodKey, Scope};
+use causeway_net::activity::{self, Activity, Mode, Need, PodKey};
 use causeway_net::ipam::ids::{NetworkIds, NodeIds, SecondKeys};
-use causeway_net::ipam::nodes::{Families, Family, HostRange, NodeSubnets, Setup, Usage};
+use causeway_net::ipam::nodes::{HostRange, NodeSubnets, Setup};
 use causeway_net::network::id::{NetworkId, NodeId};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
@@ -61,6 +64,10 @@ pub(super) struct Ledger {
     primaries: HashMap<Namespace, BTreeSet<NadKey>>,
     nodes: BTreeMap<NodeName, NodeEntry>,
     activity: Activity,
+    /// Who was refused for want of numbers.
+    starved: BTreeSet<Starved>,
+    /// Whether numbers have become free since somebody asked for that.
+    freed: bool,
 }
 
 /// One network.
@@ -68,6 +75,8 @@ pub(super) struct Ledger {
 struct Network {
     config: Arc<Config>,
     nads: BTreeSet<NadKey>,
+    /// Those of them that say something else by now. Once all do, that is what the network is.
+    astray: BTreeSet<NadKey>,
     /// Those that are gone and are being made again.
     expected: BTreeSet<NadKey>,
     pool: Pool,
@@ -112,20 +121,36 @@ pub(super) enum Joined {
         identity: Identity,
         /// Name of the network.
         network: NetworkName,
-        /// Nodes to look at because of it.
-        woken: BTreeSet<NodeName>,
     },
+    /// It is of a network whose others do not say the same yet: nothing changes until they do.
+    Pending,
     /// It cannot be of the network that it names.
     Refused(Refusal),
 }
 
-/// What a change of what nodes need stirs up.
+/// Who was refused for want of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Starved {
+    /// A NetworkAttachmentDefinition that exists.
+    Nad(NadKey),
+    /// A network that is about to be made.
+    Network(NetworkName),
+}
+
+/// What a change stirs up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stir {
     /// Nodes to look at.
     pub(super) nodes: BTreeSet<NodeName>,
-    /// Networks that are on other nodes than before.
+    /// Networks that are on other nodes than before, or fare otherwise.
     pub(super) networks: BTreeSet<NetworkName>,
+}
+
+impl Stir {
+    fn merge(&mut self, other: Self) {
+        self.nodes.extend(other.nodes);
+        self.networks.extend(other.networks);
+    }
 }
 
 /// Why a NetworkAttachmentDefinition is of no network.
@@ -161,6 +186,8 @@ pub(super) struct NodeVerdict {
     pub(super) changes: BTreeMap<&'static str, Option<String>>,
     /// Networks whose account of failing nodes changed.
     pub(super) told: BTreeSet<NetworkName>,
+    /// Other nodes to look at, because something is free for them now.
+    pub(super) woken: BTreeSet<NodeName>,
     /// Failures that are new, by network.
     pub(super) failures: Vec<(NetworkName, String)>,
 }
@@ -177,9 +204,9 @@ pub(super) enum Fare {
 }
 
 impl Network {
-    fn new(config: Arc<Config>, nads: BTreeSet<NadKey>, pool: Pool) -> Self {
-        let (expected, problems) = Default::default();
-        Self { config, nads, expected, pool, problems, named: None }
+    fn new(config: Arc<Config>, pool: Pool) -> Self {
+        let (nads, astray, expected, problems) = Default::default();
+        Self { config, nads, astray, expected, pool, problems, named: None }
     }
 }
 
@@ -201,12 +228,20 @@ impl Identity {
 }
 
 /// What a NetworkAttachmentDefinition is annotated with; what cannot be read counts as absent.
+#[derive(Clone, Copy)]
 struct Annotated {
     id: Option<NetworkId>,
     second: Option<TunnelKey>,
 }
 
 impl Annotated {
+    /// Whether the definition was given the id of the network that it names now.
+    fn is_member(nad: &Nad) -> bool {
+        let named = nad.annotations.get(nad_annotation::NETWORK_NAME);
+        let config = nad.config().map(|config| config.name.as_str());
+        Self::of(nad).id.is_some() && named.is_none_or(|named| Some(named.as_str()) == config)
+    }
+
     fn of(nad: &Nad) -> Self {
         let text = |key: &str| nad.annotations.get(key);
         let id = text(nad_annotation::NETWORK_ID)
@@ -233,10 +268,12 @@ impl Ledger {
             primaries: HashMap::new(),
             nodes: BTreeMap::new(),
             activity,
+            starved: BTreeSet::new(),
+            freed: false,
         }
     }
 
-    /// The ledger that annotations tell of: NetworkAttachmentDefinitions with an id first, and of each group the older ones
+    /// The ledger that annotations tell of: NetworkAttachmentDefinitions with an id of their network first, and of each group the older ones
     /// first, so that of two that claim one number the older keeps it.
     pub(super) fn rebuild(
         plan: ClusterPlan,
@@ -265,12 +302,12 @@ impl Ledger {
 
         let mut nads: Vec<(NadKey, Arc<Nad>)> = nads.into_iter().collect();
         nads.sort_by(|a, b| {
-            let rank = |key: &NadKey, nad: &Nad| (Annotated::of(nad).id.is_none(), nad.created, key.clone());
+            let rank = |key: &NadKey, nad: &Nad| (!Annotated::is_member(nad), nad.created, key.clone());
             rank(&a.0, &a.1).cmp(&rank(&b.0, &b.1))
         });
         let legacy = legacy_ids(&nodes);
         for (key, nad) in &nads {
-            if let Some(config) = nad.config() {
+            if let Some(config) = nad.config().filter(|config| !config.is_default_network()) {
                 // A refusal is told when it is looked at.
                 drop(ledger.join_with(key, nad, config, &legacy, now));
             }
@@ -305,7 +342,7 @@ impl Ledger {
         let name = NetworkName::default_network();
         let config = Config { name: name.as_str().to_owned(), ..Config::default() };
         let pool = self.pool(&name, Ok(self.plan.ranges.clone()));
-        Network::new(Arc::new(config), BTreeSet::new(), pool)
+        Network::new(Arc::new(config), pool)
     }
 
     /// A pool in which every node keeps what it is annotated with.
@@ -322,107 +359,20 @@ impl Ledger {
         }
     }
 
-    /// The numbers of a network that is about to be made.
-    ///
-    /// # Errors
-    /// None are left.
-    pub(super) fn identify(&mut self, network: &NetworkName, config: &Config) -> Result<Identity, String> {
-        self.number(network, config, Annotated { id: None, second: None })
-    }
-
-    fn number(
-        &mut self,
-        network: &NetworkName,
-        config: &Config,
-        annotated: Annotated,
-    ) -> Result<Identity, String> {
-        let chosen = self.network_ids.choose(network, annotated.id).map_err(|error| error.to_string())?;
-        let keys = if config.is_primary() && config.topology == Some(Topology::Layer2) {
-            // A pair that rests on another id is not this network's.
-            let second = annotated.second.filter(|_| chosen.replaced.is_none());
-            let second = self.second_keys.choose(network, second).map_err(|error| error.to_string())?;
-            TunnelKeys::layer2_primary(chosen.id, second)
-        } else {
-            self.second_keys.release(network);
-            TunnelKeys::Derived
-        };
-        Ok(Identity { id: chosen.id, keys })
-    }
-
-    /// Frees what a network has that has no NetworkAttachmentDefinition, and will have none. Returns the nodes to look at
-    /// because of that.
-    pub(super) fn disown(&mut self, network: &NetworkName, now: Timestamp) -> BTreeSet<NodeName> {
-        if network.is_default() || self.networks.get(network).is_some_and(|known| !known.nads.is_empty()) {
-            return BTreeSet::new();
+    /// Marks what nodes have to look at again because they need more or less than before.
+    fn stir(&mut self, changes: &[activity::Change]) -> Stir {
+        let mut stir = Stir::default();
+        if self.plan.mode == Mode::Everywhere {
+            return stir;
         }
-        self.network_ids.release(network);
-        self.second_keys.release(network);
-        let Some(known) = self.networks.remove(network) else { return BTreeSet::new() };
-        for nad in &known.expected {
-            drop(self.activity.remove_nad(nad, now));
-        }
-        self.touch_all(network)
-    }
-
-    /// Takes over a NetworkAttachmentDefinition that exists.
-    pub(super) fn join(&mut self, key: &NadKey, nad: &Nad, config: &Arc<Config>, now: Timestamp) -> Joined {
-        self.join_with(key, nad, config, &BTreeMap::new(), now)
-    }
-
-    fn join_with(
-        &mut self,
-        key: &NadKey,
-        nad: &Nad,
-        config: &Arc<Config>,
-        legacy: &BTreeMap<String, NetworkId>,
-        now: Timestamp,
-    ) -> Joined {
-        let network = NetworkName::from(config.name.as_str());
-        if self.joined.get(key).is_some_and(|before| *before != network) {
-            drop(self.leave(key, false, now));
-        }
-        if config.is_primary()
-            && let Some(primary) = self.other_primary(key)
-        {
-            return Joined::Refused(Refusal::SecondPrimary { nad: key.clone(), primary });
-        }
-        let known = self.networks.get(&network);
-        let differences =
-            known.map(|known| known.config.differences(config, &self.plan.defaults)).unwrap_or_default();
-        let alone = known.is_some_and(|known| known.nads.iter().all(|other| other == key));
-        if !differences.is_empty() && !alone {
-            return Joined::Refused(Refusal::Mismatch {
-                nad: key.clone(),
-                network,
-                differences: differences.join(", "),
-            });
-        }
-        let mut annotated = Annotated::of(nad);
-        annotated.id = annotated.id.or_else(|| legacy.get(network.as_str()).copied());
-        let identity = match self.number(&network, config, annotated) {
-            Ok(identity) => identity,
-            Err(error) => return Joined::Refused(Refusal::Exhausted(error)),
-        };
-        let mut woken = self.take_over(key, &network, config, !differences.is_empty());
-        self.joined.insert(key.clone(), network.clone());
-        if config.is_primary() {
-            self.primaries.entry(key.namespace().clone()).or_default().insert(key.clone());
-        }
-        let changes = self.activity.set_nad(key, &activity_of(nad, config, &network), now);
-        woken.extend(self.touch(&changes));
-        Joined::Of { identity, network, woken }
-    }
-
-    /// Marks what nodes have to look at again because they need more or less than before. Returns them.
-    fn touch(&mut self, changes: &[activity::Change]) -> BTreeSet<NodeName> {
-        let mut woken = BTreeSet::new();
         for change in changes {
+            stir.networks.insert(change.network.clone());
             if let Some(entry) = self.nodes.get_mut(&change.node) {
                 entry.dirty.insert(change.network.clone());
-                woken.insert(change.node.clone());
+                stir.nodes.insert(change.node.clone());
             }
         }
-        woken
+        stir
     }
 
     /// Takes over that a pod is there, or is gone.
@@ -447,13 +397,6 @@ impl Ledger {
         self.activity.next_expiry()
     }
 
-    fn stir(&mut self, changes: &[activity::Change]) -> Stir {
-        Stir {
-            nodes: self.touch(changes),
-            networks: changes.iter().map(|change| change.network.clone()).collect(),
-        }
-    }
-
     /// The nodes that need a network; none where networks are on all of them.
     pub(super) fn needed_on(&self, network: &NetworkName) -> Option<BTreeSet<NodeName>> {
         match self.plan.mode {
@@ -469,211 +412,6 @@ impl Ledger {
             Mode::OnDemand { .. } if !self.networks.contains_key(network) => None,
             Mode::OnDemand { .. } => Some(self.activity.rendered(network)),
         }
-    }
-
-    /// Makes the network what this config says. Returns the nodes to look at because of that.
-    fn take_over(
-        &mut self,
-        key: &NadKey,
-        network: &NetworkName,
-        config: &Arc<Config>,
-        anew: bool,
-    ) -> BTreeSet<NodeName> {
-        let ranges = (config.topology == Some(Topology::Layer3)).then(|| ranges(config, &self.plan.defaults));
-        if let Some(known) = self.networks.get_mut(network).filter(|_| !anew) {
-            known.nads.insert(key.clone());
-            known.expected.remove(key);
-            if known.config.subnets == config.subnets {
-                return BTreeSet::new();
-            }
-            // A NetworkAttachmentDefinition that is not updated yet says less than another one: that changes nothing.
-            let more = config.subnets.len() > known.config.subnets.len();
-            let grown = match (&mut known.pool, ranges) {
-                (Pool::Of(pool), Some(Ok(ranges))) if more => pool.expand(&ranges).is_ok(),
-                _ => false,
-            };
-            if !grown {
-                return BTreeSet::new();
-            }
-            known.config = Arc::clone(config);
-            return self.touch_all(network);
-        }
-        let nads = self.networks.remove(network).map(|known| known.nads).unwrap_or_default();
-        let pool = ranges.map_or(Pool::None, |ranges| self.pool(network, ranges));
-        let mut entry = Network::new(Arc::clone(config), nads, pool);
-        entry.nads.insert(key.clone());
-        let touches = matches!(entry.pool, Pool::Of(_)) || anew;
-        self.networks.insert(network.clone(), entry);
-        if touches { self.touch_all(network) } else { BTreeSet::new() }
-    }
-
-    fn touch_all(&mut self, network: &NetworkName) -> BTreeSet<NodeName> {
-        for entry in self.nodes.values_mut() {
-            entry.dirty.insert(network.clone());
-        }
-        self.nodes.keys().cloned().collect()
-    }
-
-    /// Another NetworkAttachmentDefinition that is the primary one of the namespace.
-    fn other_primary(&self, key: &NadKey) -> Option<NadKey> {
-        let primaries = self.primaries.get(key.namespace())?;
-        primaries.iter().find(|other| *other != key).cloned()
-    }
-
-    /// Takes over that a NetworkAttachmentDefinition is gone, or is no longer one of ours. Returns its network, and the nodes
-    /// to look at because of that. With `comes_back`, the network keeps what it has although this was its last one.
-    pub(super) fn leave(
-        &mut self,
-        key: &NadKey,
-        comes_back: bool,
-        now: Timestamp,
-    ) -> Option<(NetworkName, BTreeSet<NodeName>)> {
-        let network = self.joined.remove(key)?;
-        if let Some(primaries) = self.primaries.get_mut(key.namespace()) {
-            primaries.remove(key);
-            if primaries.is_empty() {
-                self.primaries.remove(key.namespace());
-            }
-        }
-        let known = self.networks.get_mut(&network)?;
-        known.nads.remove(key);
-        if comes_back {
-            known.expected.insert(key.clone());
-            return Some((network, BTreeSet::new()));
-        }
-        let changes = self.activity.remove_nad(key, now);
-        let mut woken = self.touch(&changes);
-        woken.extend(self.disown(&network, now));
-        Some((network, woken))
-    }
-
-    /// Looks at a node that exists. `annotations` are what it has now.
-    pub(super) fn node(&mut self, name: &NodeName, annotations: &BTreeMap<String, String>) -> NodeVerdict {
-        let mut verdict = NodeVerdict::default();
-        self.activity.add_node(name);
-        self.number_node(name, annotations, &mut verdict);
-        // Deprecated: upstream takes it off as well.
-        if annotations.contains_key(node_annotation::GATEWAY_ROUTER_PORT) {
-            verdict.changes.insert(node_annotation::GATEWAY_ROUTER_PORT, None);
-        }
-        let text = annotations.get(node_annotation::NODE_SUBNETS);
-        let entry = self.nodes.entry(name.clone()).or_default();
-        let mut look_at = std::mem::take(&mut entry.dirty);
-        if !entry.read || entry.text.as_ref() != text {
-            entry.take_over(text);
-            look_at = self.networks.keys().cloned().chain(look_at).collect();
-        }
-        let entry = self.nodes.entry(name.clone()).or_default();
-        let (mut subnets, unreadable) = (std::mem::take(&mut entry.subnets), entry.unreadable.clone());
-        // What stands there of networks that are gone goes.
-        subnets.retain(|network, _| self.networks.contains_key(network.as_str()));
-        for network in look_at {
-            let Some(known) = self.networks.get_mut(&network) else { continue };
-            let Pool::Of(pool) = &mut known.pool else { continue };
-            if !network.is_default() && self.activity.need(&network, name) == Need::Idle {
-                pool.release(name);
-                subnets.remove(network.as_str());
-                if known.problems.remove(name).is_some() {
-                    verdict.told.insert(network.clone());
-                }
-                continue;
-            }
-            let annotated = subnets.get(network.as_str()).cloned().unwrap_or_default();
-            let result = match &unreadable {
-                Some(error) => Err(format!("failed to update node {name} annotation: {error}")),
-                None => pool
-                    .sync(name, &annotated)
-                    .map(|assigned| assigned.subnets)
-                    .map_err(|error| error.to_string()),
-            };
-            match result {
-                Ok(assigned) => {
-                    subnets.insert(network.as_str().to_owned(), assigned);
-                    if known.problems.remove(name).is_some() {
-                        verdict.told.insert(network.clone());
-                    }
-                }
-                Err(error) => {
-                    let kept = pool.of(name).to_vec();
-                    if unreadable.is_none() {
-                        subnets.insert(network.as_str().to_owned(), kept);
-                    }
-                    if known.problems.insert(name.clone(), error.clone()).as_ref() != Some(&error) {
-                        verdict.failures.push((network.clone(), error));
-                        verdict.told.insert(network.clone());
-                    }
-                }
-            }
-        }
-        subnets.retain(|_, subnets| !subnets.is_empty());
-        let wanted = node_annotation::render_node_subnets(&subnets);
-        if unreadable.is_none() && wanted.as_ref() != text {
-            verdict.changes.insert(node_annotation::NODE_SUBNETS, wanted.clone());
-        }
-        let entry = self.nodes.entry(name.clone()).or_default();
-        entry.subnets = subnets;
-        if unreadable.is_none() {
-            entry.text = wanted;
-        }
-        verdict
-    }
-
-    /// The node's own id, and the address that follows from it.
-    fn number_node(
-        &mut self,
-        name: &NodeName,
-        annotations: &BTreeMap<String, String>,
-        verdict: &mut NodeVerdict,
-    ) {
-        let Ok(id) = self.node_ids.allocate(name) else {
-            verdict
-                .failures
-                .push((NetworkName::default_network(), format!("node {name}: all node ids are in use")));
-            return;
-        };
-        let families = Families::of(self.plan.ranges.iter().map(|range| &range.network));
-        let has = |family| families.is_some_and(|families| families.has(family));
-        let address = |range: IpNet| id.address_in(range).ok();
-        let transit = node_annotation::Addresses {
-            ipv4: has(Family::V4).then(|| address(IpNet::V4(self.plan.transit.0))).flatten().and_then(v4),
-            ipv6: has(Family::V6).then(|| address(IpNet::V6(self.plan.transit.1))).flatten().and_then(v6),
-        };
-        let wanted = [
-            (node_annotation::NODE_ID, id.get().to_string()),
-            (node_annotation::TRANSIT_SWITCH_PORT, node_annotation::render_addresses(&transit)),
-        ];
-        for (key, value) in wanted {
-            if annotations.get(key) != Some(&value) {
-                verdict.changes.insert(key, Some(value));
-            }
-        }
-    }
-
-    /// Takes over that a node is gone. Returns the nodes to look at, because something is free for them now, and the networks
-    /// whose account of failing nodes changed.
-    pub(super) fn node_left(&mut self, name: &NodeName) -> (BTreeSet<NodeName>, BTreeSet<NetworkName>) {
-        let (mut woken, mut told): (BTreeSet<NodeName>, BTreeSet<NetworkName>) = Default::default();
-        told.extend(self.activity.remove_node(name).into_iter().map(|change| change.network));
-        self.node_ids.release(name);
-        if self.nodes.remove(name).is_none() {
-            return (woken, told);
-        }
-        for (network, known) in &mut self.networks {
-            if known.problems.remove(name).is_some() {
-                told.insert(network.clone());
-            }
-            let Pool::Of(pool) = &mut known.pool else { continue };
-            if pool.release(name).is_empty() {
-                continue;
-            }
-            for waiting in pool.waiting() {
-                if let Some(entry) = self.nodes.get_mut(waiting) {
-                    entry.dirty.insert(network.clone());
-                    woken.insert(waiting.clone());
-                }
-            }
-        }
-        (woken, told)
     }
 
     /// How a network fares. The node that people are told of stays the same until it recovers.
@@ -700,48 +438,9 @@ impl Ledger {
         }
     }
 
-    /// The subnets of a family that a network has and has given out.
-    pub(super) fn usage(&self, network: &NetworkName, family: Family) -> Option<Usage> {
-        match &self.networks.get(network)?.pool {
-            Pool::Of(pool) => Some(pool.usage(family)),
-            Pool::None | Pool::Bad(_) => None,
-        }
-    }
-
     /// Every network that has a NetworkAttachmentDefinition.
     pub(super) fn network_names(&self) -> Vec<NetworkName> {
         self.networks.keys().filter(|name| !name.is_default()).cloned().collect()
-    }
-}
-
-impl NodeEntry {
-    fn annotated(node: &Node) -> Self {
-        let mut entry = Self::default();
-        entry.take_over(node.annotations.get(node_annotation::NODE_SUBNETS));
-        // The first look at the node compares again what stands there.
-        entry.read = false;
-        entry
-    }
-
-    fn take_over(&mut self, text: Option<&String>) {
-        self.read = true;
-        self.text = text.cloned();
-        self.unreadable = None;
-        let Some(text) = text else { return };
-        match node_annotation::read_node_subnets(text) {
-            // Entries that cannot be read are made anew.
-            Ok(read) => self.subnets = read.value,
-            Err(error) => self.unreadable = Some(error.to_string()),
-        }
-    }
-}
-
-/// A NetworkAttachmentDefinition as the model of who needs what sees it.
-fn activity_of(nad: &Nad, config: &Config, network: &NetworkName) -> activity::Nad {
-    activity::Nad {
-        network: network.clone(),
-        kind: if config.is_primary() { Kind::Primary } else { Kind::Secondary },
-        scope: if nad.controller.is_some() { Scope::OnDemand } else { Scope::Everywhere },
     }
 }
 
@@ -771,18 +470,4 @@ fn ranges(config: &Config, defaults: &Defaults) -> Result<Vec<HostRange>, String
         .iter()
         .map(|entry| range(entry).ok_or_else(|| format!("CIDR {entry:?} not properly formatted")))
         .collect()
-}
-
-fn v4(network: IpNet) -> Option<Ipv4Net> {
-    match network {
-        IpNet::V4(network) => Some(network),
-        IpNet::V6(_) => None,
-    }
-}
-
-fn v6(network: IpNet) -> Option<Ipv6Net> {
-    match network {
-        IpNet::V6(network) => Some(network),
-        IpNet::V4(_) => None,
-    }
 }

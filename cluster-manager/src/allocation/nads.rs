@@ -1,14 +1,14 @@
 //! NetworkAttachmentDefinitions: each becomes part of a network and carries that network's numbers.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use causeway_api::manager::FieldManager;
 use causeway_api::nad::{
-    DEFAULT_NETWORK_CONFIG, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ReadError,
+    Config, DEFAULT_NETWORK_CONFIG, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ReadError,
 };
 use causeway_api::network_condition::NetworkEvent;
-use causeway_net::network::name::NadKey;
+use causeway_net::network::name::{NadKey, NetworkName};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::{Happening, Recorder, Severity};
 use causeway_runtime::watch::Lookup;
@@ -42,7 +42,8 @@ pub(super) struct Nads {
 #[derive(Clone, Debug)]
 struct Told {
     recorder: Recorder,
-    last: Arc<Mutex<HashMap<NadKey, String>>>,
+    /// The last text; none for one that waits for others without a word.
+    last: Arc<Mutex<HashMap<NadKey, Option<String>>>>,
 }
 
 /// Why a look at a NetworkAttachmentDefinition failed.
@@ -106,18 +107,9 @@ impl Room for Nads {
                 self.gone(key);
                 self.told.forget(key);
             }
-            Ok(config) => {
-                let joined = self.book.lock().join(key, &nad, config, Timestamp::now());
-                match joined {
-                    Joined::Of { identity, network, woken } => {
-                        self.told.forget(key);
-                        self.wake.statuses([network]);
-                        self.wake.nodes(woken);
-                        self.annotate(key, &nad, identity).await?;
-                    }
-                    Joined::Refused(refusal) => self.told.tell(key, &nad, &refusal.to_string()),
-                }
-            }
+            // Its network stays what it is, with its ids, for the moment that somebody's edit lasts.
+            Ok(config) if self.is_put_right(&nad, config) => {}
+            Ok(config) => self.join(key, &nad, config).await?,
             Err(error) if **error == ReadError::NotManaged => {
                 self.gone(key);
                 self.told.forget(key);
@@ -155,6 +147,11 @@ impl Nads {
         self.default.as_ref()
     }
 
+    /// A new term begins: what was told before may not be so any more.
+    pub(super) fn begin(&self) {
+        self.told.forget_all();
+    }
+
     async fn create_default(&self, key: &NadKey) -> Result<(), NadError> {
         let spec = NetworkAttachmentDefinitionSpec { config: DEFAULT_NETWORK_CONFIG.to_owned() };
         let api: Api<NetworkAttachmentDefinition> =
@@ -166,22 +163,55 @@ impl Nads {
         }
     }
 
-    fn gone(&self, key: &NadKey) {
-        let comes_back = self.comes_back(key);
-        let left = self.book.lock().leave(key, comes_back, Timestamp::now());
-        let Some((network, woken)) = left else { return };
-        self.wake.nodes(woken);
-        self.wake.statuses([network.clone()]);
-        // Another one of the namespace, or of the network, may have waited for this.
-        let nads = self.stores.nads();
-        let waiting = nads.iter().filter(|(other, nad)| {
-            other.namespace() == key.namespace() || nad.network().as_ref() == Some(&network)
-        });
-        waiting.filter(|(other, _)| self.told.is_told(other)).for_each(|(other, _)| self.wake.nad(other));
+    async fn join(&self, key: &NadKey, nad: &Nad, config: &Arc<Config>) -> Result<(), NadError> {
+        let (joined, stir) = self.book.lock().join(key, nad, config, Timestamp::now());
+        self.wake.stirred(stir);
+        self.book.relieve();
+        match joined {
+            Joined::Of { identity, network } => {
+                self.told.forget(key);
+                // Others of the network may have waited for this one to say what they say.
+                self.look_again(key, &network);
+                self.wake.statuses([network]);
+                self.annotate(key, nad, identity).await
+            }
+            Joined::Pending => {
+                self.told.note(key);
+                Ok(())
+            }
+            Joined::Refused(refusal) => {
+                self.told.tell(key, nad, &refusal.to_string());
+                Ok(())
+            }
+        }
     }
 
-    /// Whether a network object makes a NetworkAttachmentDefinition that is gone again: then its network keeps its numbers.
-    fn comes_back(&self, key: &NadKey) -> bool {
+    fn gone(&self, key: &NadKey) {
+        let now = Timestamp::now();
+        let left = self.book.lock().leave(key, |network| self.comes_back(key, network), now);
+        let Some((network, stir)) = left else { return };
+        self.wake.stirred(stir);
+        self.book.relieve();
+        self.wake.statuses([network.clone()]);
+        self.look_again(key, &network);
+    }
+
+    /// Others of the namespace, or of the network, may have waited for a change of this one.
+    fn look_again(&self, key: &NadKey, network: &NetworkName) {
+        for other in self.told.all().iter().filter(|other| *other != key) {
+            let concerned = other.namespace() == key.namespace() || {
+                let nad = self.stores.nad(other).ok().flatten();
+                nad.is_some_and(|nad| nad.network().as_ref() == Some(network))
+            };
+            if concerned {
+                self.wake.nad(other);
+            }
+        }
+    }
+
+    /// Whether a network object makes a NetworkAttachmentDefinition that is gone again, and of that network: then the
+    /// network keeps its numbers.
+    fn comes_back(&self, key: &NadKey, network: &NetworkName) -> bool {
         let wants = |cr: &CrKey| {
             let namespaces = self.stores.namespaces();
             let Lookup::Present(place) = namespaces.lookup(key.namespace()) else { return false };
@@ -189,7 +219,18 @@ impl Nads {
             let chosen = cr.namespaces.is_none() || cr.chooses(&place.labels);
             chosen && !cr.terminating && !place.terminating
         };
-        wants(&CrKey::Udn(key.clone())) || wants(&CrKey::Cudn(key.name().into()))
+        let makers = [CrKey::Udn(key.clone()), CrKey::Cudn(key.name().into())];
+        makers.iter().any(|cr| cr.network() == *network && wants(cr))
+    }
+
+    /// Whether a config says what the network object behind it never said: somebody edited it, and it is put right.
+    fn is_put_right(&self, nad: &Nad, config: &Config) -> bool {
+        let Some(controller) = &nad.controller else { return false };
+        let Ok(Some(cr)) = self.stores.cr(&controller.cr) else { return false };
+        let says_so = config.name == controller.cr.network().as_str()
+            && config.topology.as_ref() == Some(&cr.network.topology)
+            && config.is_primary() == cr.is_primary();
+        cr.uid == controller.uid && !cr.terminating && !says_so
     }
 
     async fn annotate(&self, key: &NadKey, nad: &Nad, identity: Identity) -> Result<(), NadError> {
@@ -224,9 +265,8 @@ impl Nads {
 
 impl Told {
     fn tell(&self, key: &NadKey, nad: &Nad, text: &str) {
-        let before =
-            self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), text.to_owned());
-        if before.as_deref() == Some(text) {
+        let before = self.lock().insert(key.clone(), Some(text.to_owned()));
+        if before.flatten().as_deref() == Some(text) {
             return;
         }
         warn!(nad = %key, problem = text, "NetworkAttachmentDefinition is of no network");
@@ -248,11 +288,25 @@ impl Told {
         });
     }
 
-    fn is_told(&self, key: &NadKey) -> bool {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+    /// Remembers one that waits for others.
+    fn note(&self, key: &NadKey) {
+        self.lock().entry(key.clone()).or_default();
+    }
+
+    /// All that are of no network, or wait.
+    fn all(&self) -> Vec<NadKey> {
+        self.lock().keys().cloned().collect()
     }
 
     fn forget(&self, key: &NadKey) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.lock().remove(key);
+    }
+
+    fn forget_all(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NadKey, Option<String>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

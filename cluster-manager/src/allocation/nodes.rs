@@ -70,9 +70,8 @@ impl Room for Nodes {
         let node =
             self.stores.node(name).map_err(|error| NodeError::Unreadable { node: name.clone(), error })?;
         let Some(node) = node else {
-            let (woken, told) = self.book.lock().node_left(name);
-            self.wake.nodes(woken);
-            self.wake.statuses(told);
+            let stir = self.book.lock().node_left(name);
+            self.wake.stirred(stir);
             return Ok(Requeue::Gone);
         };
         let now = Timestamp::now();
@@ -87,6 +86,7 @@ impl Room for Nodes {
             self.tell(name, network, error);
         }
         self.wake.statuses(verdict.told);
+        self.wake.nodes(verdict.woken);
         if verdict.changes.is_empty() {
             return Ok(requeue);
         }

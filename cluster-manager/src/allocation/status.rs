@@ -97,6 +97,11 @@ impl Statuses {
         }
     }
 
+    /// A new term begins: nobody has been told anything.
+    pub(super) fn begin(&self) {
+        self.expected.forget_all();
+    }
+
     async fn tell(&self, key: &CrKey, cr: &Cr, writer: &Writer, wanted: &Wanted) -> Result<(), StatusError> {
         let body = key.status_body(&[wanted.against(&cr.conditions, Timestamp::now())]);
         let name = key.name();

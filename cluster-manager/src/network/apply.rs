@@ -1,7 +1,7 @@
 //! Carries out a plan and tells what became of it. Decides nothing but what an answer of the API server means.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 use causeway_api::condition::Wanted;
 use causeway_api::cudn::ClusterUserDefinedNetwork;
@@ -20,16 +20,22 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tracing::info;
 
+use super::claims::Claims;
 use super::error::NetworkError;
+use super::observe::World;
 use super::plan::{self, Change, Draft, Plan, Removal, SiteStep};
 use super::verdict::Outcome;
 use crate::allocation::Book;
 use crate::observed::Stores;
 use crate::observed::cr::{Cr, CrKey};
+use crate::observed::index::Cause;
 use crate::observed::nad::Nad;
 
 /// NetworkAttachmentDefinitions of one network that are written at a time.
 const WIDTH: usize = 8;
+
+/// How long one read may take.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Writes network objects and their NetworkAttachmentDefinitions.
 #[derive(Clone)]
@@ -37,45 +43,39 @@ pub(super) struct Hand {
     writer: Writer,
     client: Client,
     mode: GatewayMode,
-    stores: Stores,
+    pub(super) stores: Stores,
     book: Book,
-    claims: Claims,
-}
-
-/// Primary networks that are being made: two networks whose passes run side by side must not both get a namespace. Cheap
-/// to clone.
-#[derive(Clone, Debug, Default)]
-struct Claims(Arc<Mutex<HashMap<Namespace, CrKey>>>);
-
-impl Claims {
-    /// Claims a namespace; the other network that did so before, if one did.
-    fn claim(&self, namespace: &Namespace, by: &CrKey) -> Result<(), CrKey> {
-        let mut claims = self.lock();
-        match claims.get(namespace) {
-            Some(other) if other != by => Err(other.clone()),
-            _ => {
-                claims.insert(namespace.clone(), by.clone());
-                Ok(())
-            }
-        }
-    }
-
-    fn give_up(&self, namespace: &Namespace) {
-        self.lock().remove(namespace);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, CrKey>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// Namespaces in which primary networks are being made.
+    pub(super) claims: Claims,
 }
 
 /// What became of one namespace, or of one NetworkAttachmentDefinition.
 enum Done {
     There(Namespace),
+    Made(Namespace),
     Terminating(NadKey),
     Gone,
-    Problem(String),
+    Problem(Problem),
     Failed(NetworkError),
+}
+
+/// What people have to hear of.
+struct Problem {
+    text: String,
+    nad: NadKey,
+    /// Another attempt may put it right although nothing is heard of that: this is why it failed.
+    again: Option<NetworkError>,
+}
+
+/// What is left to do after a plan was carried out.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    /// What a change of would let the network get on.
+    pub(super) causes: BTreeSet<Cause>,
+    /// Whether something was made that the watch has to show.
+    pub(super) unseen: bool,
+    /// A problem that another attempt may put right.
+    pub(super) again: Option<NetworkError>,
 }
 
 impl Hand {
@@ -90,11 +90,6 @@ impl Hand {
     ) -> Self {
         let writer = Writer::new(FieldManager::UserDefinedNetwork.as_str(), metrics).fenced(leadership);
         Self { writer, client, mode, stores, book, claims: Claims::default() }
-    }
-
-    /// A namespace that a primary network was being made in shows one, or none any more.
-    pub(super) fn seen(&self, namespace: &Namespace) {
-        self.claims.give_up(namespace);
     }
 
     fn nads(&self, namespace: &Namespace) -> Api<NetworkAttachmentDefinition> {
@@ -183,35 +178,54 @@ impl Hand {
         }
     }
 
+    /// Makes sure that an object of this name, and with one of these uids, is really gone: what it left behind is removed.
+    pub(super) async fn confirm_gone(
+        &self,
+        key: &CrKey,
+        uids: &BTreeSet<String>,
+    ) -> Result<(), NetworkError> {
+        let name = key.name();
+        let read = async {
+            Ok(match key {
+                CrKey::Udn(nad) => {
+                    let found = self.udns(nad.namespace()).get_metadata_opt(name).await?;
+                    found.and_then(|found| found.metadata.uid)
+                }
+                CrKey::Cudn(_) => {
+                    self.cudns().get_metadata_opt(name).await?.and_then(|found| found.metadata.uid)
+                }
+            })
+        };
+        let read = tokio::time::timeout(DEADLINE, read).await.unwrap_or_else(|_elapsed| Err(too_late()));
+        let fail = |source| NetworkError::Confirm { network: key.clone(), source: Box::new(source) };
+        match read.map_err(fail)? {
+            Some(uid) if uids.contains(&uid) => Err(NetworkError::Behind { network: key.clone() }),
+            _ => Ok(()),
+        }
+    }
+
     async fn create(&self, key: &CrKey, nad: &NadKey, draft: &Draft) -> Done {
         let namespace = nad.namespace();
         if draft.config.is_primary()
             && let Err(rival) = self.claims.claim(namespace, key)
         {
-            return Done::Problem(plan::primary_exists(namespace, rival.name()));
+            let text = plan::primary_exists(namespace, rival.name());
+            return Done::Problem(Problem { text, nad: nad.clone(), again: None });
         }
-        let done = self.create_claimed(key, nad, draft).await;
-        if !matches!(done, Done::There(_)) {
-            self.claims.give_up(namespace);
-        }
-        done
-    }
-
-    async fn create_claimed(&self, key: &CrKey, nad: &NadKey, draft: &Draft) -> Done {
         let mut object = draft.object.clone();
         match self.book.identify(&key.network(), &draft.config) {
             Ok(ids) => {
-                object.metadata.annotations.get_or_insert_default().extend(ids.annotations(&key.network()))
+                object.metadata.annotations.get_or_insert_default().extend(ids.annotations(&key.network()));
             }
-            Err(error) => return Done::Problem(error),
+            Err(text) => return Done::Problem(Problem { text, nad: nad.clone(), again: None }),
         }
-        match self.writer.create(&self.nads(nad.namespace()), &object).await {
+        match self.writer.create(&self.nads(namespace), &object).await {
             Ok(written) => {
                 if let Some(written) = Nad::of(written, self.mode) {
                     self.stores.written_nads.created(nad, written);
                 }
                 info!(network = %key, nad = %nad, "NetworkAttachmentDefinition created");
-                Done::There(nad.namespace().clone())
+                Done::Made(namespace.clone())
             }
             Err(source) => failed(nad, source, "failed to create NetworkAttachmentDefinition"),
         }
@@ -233,7 +247,10 @@ impl Hand {
     async fn remove(&self, key: &CrKey, nad: &NadKey, removal: &Removal) -> Done {
         let what = format!("failed to delete NetworkAttachmentDefinition [{nad}]");
         let (uid, strip, terminating) = match removal {
-            Removal::Refuse(why) => return Done::Problem(format!("{what}: {why}")),
+            Removal::Refuse(why) => {
+                let text = format!("{what}: {why}");
+                return Done::Problem(Problem { text, nad: nad.clone(), again: None });
+            }
             Removal::Delete { uid, strip, terminating } => (uid, strip, *terminating),
         };
         let nads = self.nads(nad.namespace());
@@ -273,9 +290,34 @@ impl Hand {
                 done => done,
             },
             SiteStep::Terminating => Done::Terminating(nad),
-            SiteStep::Refuse(why) => Done::Problem(why.clone()),
+            SiteStep::Refuse(why) => Done::Problem(Problem { text: why.clone(), nad, again: None }),
         }
     }
+}
+
+/// Removes what objects that are gone have left behind, as far as nothing uses it.
+///
+/// # Errors
+/// They are not gone, nobody can say, or a removal failed.
+///
+/// # Cancellation
+/// Leaves some of it done; the next pass plans the rest.
+pub(super) async fn orphans(world: &World, plan: &Plan, hand: &Hand) -> Result<(), NetworkError> {
+    let free = plan.orphans.iter().filter(|(_, removal)| !matches!(removal, Removal::Refuse(_)));
+    let free: Vec<&(NadKey, Removal)> = free.collect();
+    if free.is_empty() {
+        return Ok(());
+    }
+    let controllers = world.orphans.iter().filter_map(|held| held.nad.controller.as_ref());
+    let uids: BTreeSet<String> = controllers.map(|controller| controller.uid.clone()).collect();
+    hand.confirm_gone(&world.key, &uids).await?;
+    for (nad, removal) in free {
+        match hand.remove(&world.key, nad, removal).await {
+            Done::Failed(error) | Done::Problem(Problem { again: Some(error), .. }) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Carries out `plan`.
@@ -285,11 +327,17 @@ impl Hand {
 ///
 /// # Cancellation
 /// Leaves some of it done; the next pass plans the rest.
-pub(super) async fn run(key: &CrKey, cr: &Cr, plan: &Plan, hand: &Hand) -> Result<Outcome, NetworkError> {
+pub(super) async fn run(
+    key: &CrKey,
+    cr: &Cr,
+    plan: &Plan,
+    hand: &Hand,
+) -> Result<(Outcome, Rest), NetworkError> {
     if plan.protect {
         hand.protect(key, cr).await?;
     }
     let mut outcome = Outcome { halt: plan.halt.clone(), ..Outcome::default() };
+    let mut rest = Rest { causes: plan.causes.clone(), ..Rest::default() };
     // Boxed: the compiler cannot tell yet that futures made by a closure over references may move between threads.
     let mut work: Vec<BoxFuture<'_, Done>> = Vec::new();
     for (namespace, step) in &plan.sites {
@@ -303,9 +351,17 @@ pub(super) async fn run(key: &CrKey, cr: &Cr, plan: &Plan, hand: &Hand) -> Resul
     for done in done {
         match done {
             Done::There(namespace) => outcome.there.push(namespace),
+            Done::Made(namespace) => {
+                outcome.there.push(namespace);
+                rest.unseen = true;
+            }
             Done::Terminating(nad) => outcome.terminating.push(nad),
             Done::Gone => {}
-            Done::Problem(problem) => outcome.problems.push(problem),
+            Done::Problem(problem) => {
+                outcome.problems.push(problem.text);
+                rest.causes.extend(plan::causes(&problem.nad));
+                rest.again = rest.again.or(problem.again);
+            }
             Done::Failed(error) => failure = failure.or(Some(error)),
         }
     }
@@ -316,16 +372,22 @@ pub(super) async fn run(key: &CrKey, cr: &Cr, plan: &Plan, hand: &Hand) -> Resul
         let newest = hand.stores.cr(key).ok().flatten();
         hand.release(key, newest.as_deref().unwrap_or(cr)).await?;
     }
-    Ok(outcome)
+    Ok((outcome, rest))
 }
 
 /// What a refused write means: a problem that people have to hear of, or one that another attempt puts right.
 fn failed(nad: &NadKey, source: WriteError, what: &str) -> Done {
     let people =
-        matches!(source, WriteError::Forbidden(_) | WriteError::Invalid(_)) || source.retry() == Retry::Never;
-    if people && !matches!(source, WriteError::NotLeading) {
-        Done::Problem(format!("{what}: {source}"))
-    } else {
-        Done::Failed(NetworkError::Nad { nad: nad.clone(), source })
+        matches!(source, WriteError::Forbidden(_) | WriteError::Invalid(_) | WriteError::Server { .. });
+    if !people {
+        return Done::Failed(NetworkError::Nad { nad: nad.clone(), source });
     }
+    let text = format!("{what}: {source}");
+    let again = (source.retry() != Retry::Never).then(|| NetworkError::Nad { nad: nad.clone(), source });
+    Done::Problem(Problem { text, nad: nad.clone(), again })
+}
+
+/// No answer in time, as the client itself would say it.
+fn too_late() -> kube::Error {
+    kube::Error::Service(Box::new(std::io::Error::from(std::io::ErrorKind::TimedOut)))
 }

@@ -28,6 +28,21 @@ pub(super) enum NetworkError {
         #[source]
         source: WriteError,
     },
+    /// What keeps a NetworkAttachmentDefinition alive could not be read from the API server itself.
+    #[error("cannot read {network} before what it left behind is removed")]
+    Confirm {
+        /// The object.
+        network: CrKey,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The API server has the object that the watch does not show: the event is on its way.
+    #[error("{network} exists, and is not seen yet: what it has is kept")]
+    Behind {
+        /// The object.
+        network: CrKey,
+    },
     /// A NetworkAttachmentDefinition could not be written.
     #[error("cannot write NetworkAttachmentDefinition {nad}")]
     Nad {
@@ -52,6 +67,7 @@ impl Retryable for NetworkError {
     fn retry(&self) -> Retry {
         match self {
             Self::Unreadable { .. } => Retry::Never,
+            Self::Confirm { .. } | Self::Behind { .. } => Retry::Backoff,
             Self::Finalizer { source, .. } | Self::Nad { source, .. } | Self::Status { source, .. } => {
                 source.retry()
             }

@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) sites: Vec<Site>,
     /// NetworkAttachmentDefinitions that it controls and that are not wanted.
     pub(super) surplus: Vec<Held>,
+    /// NetworkAttachmentDefinitions that our finalizer keeps for an object of this name that is gone.
+    pub(super) orphans: Vec<Held>,
 }
 
 /// Why a network is left alone, whatever stands there.
@@ -48,6 +50,8 @@ pub(super) struct Site {
     pub(super) takes_primary: bool,
     /// What stands there under the network's name.
     pub(super) nad: Result<Option<Arc<Nad>>, Unreadable>,
+    /// Whether it was made and the watch does not show it yet.
+    pub(super) unseen: bool,
     /// Name of another primary network's NetworkAttachmentDefinition in it.
     pub(super) rival: Option<String>,
     /// Pods that use the network there.
@@ -79,9 +83,11 @@ pub(super) fn world(
     halt: impl FnOnce(&Cr) -> Option<Halt>,
 ) -> Result<World, NetworkError> {
     let cr = stores.cr(key).map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
+    let held = held(key, stores);
     let Some(cr) = cr else {
+        let orphans = held.into_iter().filter(|held| held.nad.is_protected()).collect();
         let (sites, surplus) = (Vec::new(), Vec::new());
-        return Ok(World { key: key.clone(), cr: None, unseen: None, halt: None, sites, surplus });
+        return Ok(World { key: key.clone(), cr: None, unseen: None, halt: None, sites, surplus, orphans });
     };
     let unseen = key.namespace().filter(|namespace| {
         !cr.terminating && matches!(stores.namespaces().lookup(*namespace), Lookup::Absent)
@@ -98,8 +104,10 @@ pub(super) fn world(
         .map(|(namespace, takes_primary)| site(key, &cr, namespace, *takes_primary, stores))
         .collect();
     let wanted: BTreeSet<NadKey> = wanted.iter().map(|(namespace, _)| key.nad_in(namespace)).collect();
-    let surplus = held(&cr, stores).into_iter().filter(|held| !wanted.contains(&held.key)).collect();
-    Ok(World { key: key.clone(), cr: Some(cr), unseen: unseen.cloned(), halt, sites, surplus })
+    let (own, others): (Vec<Held>, Vec<Held>) = held.into_iter().partition(|held| held.nad.is_of(&cr.uid));
+    let surplus = own.into_iter().filter(|held| !wanted.contains(&held.key)).collect();
+    let orphans = others.into_iter().filter(|held| held.nad.is_protected()).collect();
+    Ok(World { key: key.clone(), cr: Some(cr), unseen: unseen.cloned(), halt, sites, surplus, orphans })
 }
 
 /// The namespaces that a network is for, each with whether primary networks may be made there.
@@ -134,13 +142,15 @@ fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores
     let nad = stores.nad(&own);
     let terminating = matches!(&nad, Ok(Some(nad)) if nad.terminating);
     let rival = match &nad {
-        Ok(None) if super::plan::is_primary(cr) => rival(key, namespace, stores),
+        Ok(None) if cr.is_primary() => rival(key, namespace, stores),
         _ => None,
     };
+    let unseen = matches!(&nad, Ok(Some(_))) && matches!(stores.nads().lookup(&own), Lookup::Absent);
     Site {
         namespace: namespace.clone(),
         takes_primary,
         nad,
+        unseen,
         rival,
         users: if terminating { stores.index.users_of(&own) } else { Vec::new() },
         unreadable: if terminating { stores.index.unreadable_in(namespace) } else { Vec::new() },
@@ -150,7 +160,7 @@ fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores
 /// Name of another primary network's NetworkAttachmentDefinition in a namespace. One that a primary network controls counts
 /// whatever its config says: somebody may just have edited it, and it is put right.
 fn rival(key: &CrKey, namespace: &Namespace, stores: &Stores) -> Option<String> {
-    let is_primary = |other: &CrKey| matches!(stores.cr(other), Ok(Some(cr)) if super::plan::is_primary(&cr));
+    let is_primary = |other: &CrKey| matches!(stores.cr(other), Ok(Some(cr)) if cr.is_primary());
     let own = key.nad_in(namespace);
     let by_config = stores.index.primary_in(namespace).into_iter().filter(|other| *other != own);
     let by_config = by_config.map(|rival| rival.name().to_owned());
@@ -158,13 +168,17 @@ fn rival(key: &CrKey, namespace: &Namespace, stores: &Stores) -> Option<String> 
     by_config.chain(others.filter(is_primary).map(|rival| rival.name().to_owned())).min()
 }
 
-/// The NetworkAttachmentDefinitions that a network object controls. One that cannot be read stays.
-fn held(cr: &Cr, stores: &Stores) -> Vec<Held> {
-    let keys = stores.index.controlled_by(&cr.uid).into_iter();
-    keys.filter_map(|key| {
-        let nad = stores.nad(&key).ok()??;
-        let (users, unreadable) = (stores.index.users_of(&key), stores.index.unreadable_in(key.namespace()));
-        nad.is_of(&cr.uid).then_some(Held { key, nad, users, unreadable })
-    })
-    .collect()
+/// The NetworkAttachmentDefinitions that an object of this name controls, whatever its uid. One that cannot be read stays.
+fn held(key: &CrKey, stores: &Stores) -> Vec<Held> {
+    let is_its = |nad: &Nad| nad.controller.as_ref().is_some_and(|controller| controller.cr == *key);
+    let unseen = stores.written_nads.unseen(is_its);
+    let keys: BTreeSet<NadKey> = stores.index.controlled_by(key).into_iter().chain(unseen).collect();
+    keys.into_iter()
+        .filter_map(|key| {
+            let nad = stores.nad(&key).ok()??;
+            let users = stores.index.users_of(&key);
+            let unreadable = stores.index.unreadable_in(key.namespace());
+            is_its(&nad).then_some(Held { key, nad, users, unreadable })
+        })
+        .collect()
 }

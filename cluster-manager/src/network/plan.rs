@@ -33,6 +33,8 @@ pub(super) struct Plan {
     pub(super) sites: Vec<(Namespace, SiteStep)>,
     /// What to do about NetworkAttachmentDefinitions that are no longer wanted.
     pub(super) removals: Vec<(NadKey, Removal)>,
+    /// What to do about those of an object that is gone.
+    pub(super) orphans: Vec<(NadKey, Removal)>,
     /// Whether our finalizer goes once every removal succeeded.
     pub(super) release: bool,
     /// What a change of would let the network get on.
@@ -86,23 +88,23 @@ pub(super) enum Removal {
 }
 
 /// Plans everything about one network object; `render` makes the config for a namespace, or says why it cannot.
-pub(super) fn network(world: &World, render: impl Fn(&Namespace) -> Result<Config, String>) -> Plan {
+pub(super) fn network(world: &World, render: impl Fn(&Cr, &Namespace) -> Result<Config, String>) -> Plan {
     let mut plan = Plan {
         protect: false,
         halt: None,
         sites: Vec::new(),
         removals: Vec::new(),
+        orphans: world.orphans.iter().map(|held| (held.key.clone(), removal(held))).collect(),
         release: false,
         causes: BTreeSet::new(),
     };
-    let Some(cr) = world.cr.as_deref() else { return plan };
     plan.removals = world.surplus.iter().map(|held| (held.key.clone(), removal(held))).collect();
-    for (key, removal) in &plan.removals {
+    for (key, removal) in plan.removals.iter().chain(&plan.orphans) {
         if matches!(removal, Removal::Refuse(_)) {
-            plan.causes.insert(Cause::Nad(key.clone()));
-            plan.causes.insert(Cause::Namespace(key.namespace().clone()));
+            plan.causes.extend(causes(key));
         }
     }
+    let Some(cr) = world.cr.as_deref() else { return plan };
     if cr.terminating {
         plan.release = cr.is_protected();
         if !plan.release {
@@ -121,17 +123,21 @@ pub(super) fn network(world: &World, render: impl Fn(&Namespace) -> Result<Confi
     for site in &world.sites {
         // Configs of one network differ in the name of their NetworkAttachmentDefinition alone.
         let config = rendered
-            .get_or_insert_with(|| render(&site.namespace))
+            .get_or_insert_with(|| render(cr, &site.namespace))
             .clone()
             .map(|config| Config { nad_name: world.key.nad_in(&site.namespace).to_string(), ..config });
         let step = in_namespace(&world.key, cr, site, config);
         if !matches!(step, SiteStep::Keep | SiteStep::Create(_) | SiteStep::Update(_)) {
-            plan.causes.insert(Cause::Namespace(site.namespace.clone()));
-            plan.causes.insert(Cause::Nad(world.key.nad_in(&site.namespace)));
+            plan.causes.extend(causes(&world.key.nad_in(&site.namespace)));
         }
         plan.sites.push((site.namespace.clone(), step));
     }
     plan
+}
+
+/// What a change of would let a network get on that cannot make, or remove, this NetworkAttachmentDefinition.
+pub(super) fn causes(nad: &NadKey) -> [Cause; 2] {
+    [Cause::Namespace(nad.namespace().clone()), Cause::Nad(nad.clone())]
 }
 
 fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String>) -> SiteStep {
@@ -144,7 +150,7 @@ fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String
         }
         Ok(nad) => nad.as_deref(),
     };
-    let primary = is_primary(cr);
+    let primary = cr.is_primary();
     if primary && !site.takes_primary {
         return SiteStep::Refuse(no_label(&site.namespace));
     }
@@ -193,15 +199,6 @@ fn no_label(namespace: &Namespace) -> String {
         "invalid primary network state for namespace \"{namespace}\": a valid primary user defined network or network \
          attachment definition custom resource, and required namespace label \"{PRIMARY_NETWORK}\" must both be present"
     )
-}
-
-/// Whether the network is the primary one of its namespaces.
-pub(super) fn is_primary(cr: &Cr) -> bool {
-    use causeway_api::network::Role;
-    let network = &cr.network;
-    let roles =
-        [network.layer2.as_ref().map(|part| &part.role), network.layer3.as_ref().map(|part| &part.role)];
-    roles.into_iter().flatten().any(|role| *role == Role::Primary)
 }
 
 /// How a NetworkAttachmentDefinition that nobody wants is removed.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use causeway_api::cudn::ClusterUserDefinedNetwork;
-use causeway_api::network::NetworkSpec;
+use causeway_api::network::{NetworkSpec, Role};
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_api::udn::UserDefinedNetwork;
 use causeway_api::{GROUP, V1};
@@ -183,6 +183,14 @@ impl Cr {
         })
     }
 
+    /// Whether the network is the primary one of its namespaces.
+    pub(crate) fn is_primary(&self) -> bool {
+        let network = &self.network;
+        let roles =
+            [network.layer2.as_ref().map(|part| &part.role), network.layer3.as_ref().map(|part| &part.role)];
+        roles.into_iter().flatten().any(|role| *role == Role::Primary)
+    }
+
     /// Whether our finalizer keeps it.
     pub(crate) fn is_protected(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == NETWORK_FINALIZER)
@@ -207,5 +215,112 @@ impl Versioned for Cr {
 
     fn version(&self) -> Option<&str> {
         self.version.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observed::fixtures::{cudn, layer2_secondary, layer3, terminating, udn, with};
+
+    fn of_cudn(object: Value) -> Cr {
+        Cr::of_cudn(serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    fn of_udn(object: Value) -> Cr {
+        Cr::of_udn(serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn keys_name_the_object_its_network_and_its_definitions() {
+        let udn = CrKey::Udn(NadKey::new("blue", "net"));
+        assert_eq!(udn.to_string(), "UserDefinedNetwork blue/net");
+        assert_eq!(
+            (udn.network().as_str(), udn.nad_in(&"blue".into()).to_string()),
+            ("blue_net", "blue/net".into())
+        );
+        let cudn = CrKey::Cudn("prod".into());
+        assert_eq!(cudn.to_string(), "ClusterUserDefinedNetwork prod");
+        assert_eq!(
+            (cudn.network().as_str(), cudn.nad_in(&"blue".into()).to_string()),
+            ("cluster_udn_prod", "blue/prod".into())
+        );
+        for key in [&udn, &cudn] {
+            assert_eq!(CrKey::of_network(&key.network()).as_ref(), Some(key));
+        }
+        for network in ["default", "by-hand", "a_b_c"] {
+            assert_eq!(CrKey::of_network(&network.into()), None, "{network}");
+        }
+    }
+
+    #[test]
+    fn an_apply_names_the_object_and_its_uid_only_where_that_counts() {
+        let udn = CrKey::Udn(NadKey::new("blue", "net"));
+        assert_eq!(
+            udn.body(Some("u")),
+            json!({"apiVersion": "k8s.ovn.org/v1", "kind": "UserDefinedNetwork",
+            "metadata": {"name": "net", "namespace": "blue", "uid": "u"}})
+        );
+        let cudn = CrKey::Cudn("prod".into());
+        assert_eq!(
+            cudn.status_body(&[]),
+            json!({"apiVersion": "k8s.ovn.org/v1",
+            "kind": "ClusterUserDefinedNetwork", "metadata": {"name": "prod"}, "status": {"conditions": []}})
+        );
+        let reference = cudn.reference("u");
+        assert_eq!((reference.namespace, reference.uid.as_deref()), (None, Some("u")));
+    }
+
+    #[test]
+    fn only_networks_with_a_primary_layer_are_primary() {
+        let localnet =
+            json!({"topology": "Localnet", "localnet": {"role": "Secondary", "physicalNetworkName": "x"}});
+        for (network, primary) in [(layer3(), true), (layer2_secondary(), false), (localnet, false)] {
+            assert_eq!(of_cudn(cudn("n", network.clone())).is_primary(), primary, "{network}");
+        }
+    }
+
+    #[test]
+    fn own_annotations_are_not_for_definitions_and_labels_are() {
+        let object = with(
+            udn("a", "n", layer3()),
+            "/metadata/annotations",
+            json!({"k8s.ovn.org/x": "y", "mine": "1"}),
+        );
+        let cr = of_udn(with(object, "/metadata/labels", json!({"l": "v"})));
+        assert_eq!(cr.annotations, BTreeMap::from([("mine".to_owned(), "1".to_owned())]));
+        assert_eq!(cr.labels, BTreeMap::from([("l".to_owned(), "v".to_owned())]));
+        assert!(
+            cr.is_protected() && !cr.terminating && of_udn(terminating(udn("a", "n", layer3()))).terminating
+        );
+    }
+
+    #[test]
+    fn a_selector_chooses_by_labels_and_one_that_cannot_be_used_chooses_nothing() {
+        let labels = |text: &str| BTreeMap::from([("team".to_owned(), text.to_owned())]);
+        let cr = of_cudn(cudn("n", layer3()));
+        assert!(cr.chooses(&labels("a")) && !cr.chooses(&labels("b")));
+        let bad = json!({"matchExpressions": [{"key": "team", "operator": "Foo", "values": ["a"]}]});
+        assert!(!of_cudn(with(cudn("n", layer3()), "/spec/namespaceSelector", bad)).chooses(&labels("a")));
+        assert!(!of_udn(udn("a", "n", layer3())).chooses(&labels("a")), "a UserDefinedNetwork has its own");
+    }
+
+    #[test]
+    fn a_status_and_a_version_are_no_difference_and_everything_else_is() {
+        let cr = of_cudn(cudn("n", layer3()));
+        let condition = json!([{"type": "X", "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        for (place, value, differs) in [
+            ("/status", json!({"conditions": condition}), false),
+            ("/metadata/resourceVersion", json!("6"), false),
+            ("/metadata/generation", json!(2), true),
+            ("/metadata/labels", json!({"a": "b"}), true),
+            ("/metadata/finalizers", json!([]), true),
+            ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), true),
+            ("/spec/uplinks", json!(["u"]), true),
+        ] {
+            let other = of_cudn(with(cudn("n", layer3()), place, value));
+            assert_eq!(other.differs_beyond_status(&cr), differs, "{place}");
+        }
     }
 }

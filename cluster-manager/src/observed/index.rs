@@ -46,12 +46,12 @@ pub(crate) struct Index(Arc<Mutex<Tables>>);
 
 #[derive(Debug, Default)]
 struct Tables {
-    /// By uid of the network object that controls them.
-    controlled: Groups<String, NadKey>,
+    /// By the name of the network object that controls them, or did: one of another uid is none of the object's.
+    controlled: Groups<CrKey, NadKey>,
     /// Of primary networks, by namespace.
     primary: Groups<Namespace, NadKey>,
-    /// By namespace, those that a ClusterUserDefinedNetwork controls.
-    by_namespace: Groups<Namespace, CrKey>,
+    /// Those that a network object controls, by namespace.
+    by_namespace: Groups<Namespace, (CrKey, NadKey)>,
     /// Pods that are attached and have not ended.
     users: Groups<NadKey, NamespacedName>,
     /// Pods whose attachments cannot be read, by namespace.
@@ -65,15 +65,15 @@ impl Index {
         let (key, namespace) = (change.key, change.key.namespace());
         if let Some(old) = &change.old {
             if let Some(controller) = &old.controller {
-                tables.controlled.remove(&controller.uid, key);
-                tables.by_namespace.remove(namespace, &controller.cr);
+                tables.controlled.remove(&controller.cr, key);
+                tables.by_namespace.remove(namespace, &(controller.cr.clone(), key.clone()));
             }
             tables.primary.remove(namespace, key);
         }
         if let Some(new) = &change.new {
             if let Some(controller) = &new.controller {
-                tables.controlled.insert(controller.uid.clone(), key.clone());
-                tables.by_namespace.insert(namespace.clone(), controller.cr.clone());
+                tables.controlled.insert(controller.cr.clone(), key.clone());
+                tables.by_namespace.insert(namespace.clone(), (controller.cr.clone(), key.clone()));
             }
             if new.is_primary() {
                 tables.primary.insert(namespace.clone(), key.clone());
@@ -101,9 +101,14 @@ impl Index {
         before.iter().filter(|nad| !after.contains(nad)).cloned().collect()
     }
 
-    /// The NetworkAttachmentDefinitions that the object of a uid controls.
-    pub(crate) fn controlled_by(&self, uid: &str) -> Vec<NadKey> {
-        self.lock().controlled.of(&uid.to_owned())
+    /// The NetworkAttachmentDefinitions that an object of this name controls, whatever its uid.
+    pub(crate) fn controlled_by(&self, cr: &CrKey) -> Vec<NadKey> {
+        self.lock().controlled.of(cr)
+    }
+
+    /// Every network object that controls one, also of those that are gone.
+    pub(crate) fn controllers(&self) -> Vec<CrKey> {
+        self.lock().controlled.0.keys().cloned().collect()
     }
 
     /// The NetworkAttachmentDefinitions of primary networks in a namespace.
@@ -113,7 +118,10 @@ impl Index {
 
     /// The network objects that have a NetworkAttachmentDefinition in a namespace.
     pub(crate) fn networks_in(&self, namespace: &Namespace) -> Vec<CrKey> {
-        self.lock().by_namespace.of(namespace)
+        let mut networks: Vec<CrKey> =
+            self.lock().by_namespace.of(namespace).into_iter().map(|(cr, _)| cr).collect();
+        networks.dedup();
+        networks
     }
 
     /// The pods that are attached to a NetworkAttachmentDefinition.
@@ -176,6 +184,11 @@ impl Waiting {
         }
     }
 
+    /// Forgets everything: objects may have gone while nobody looked.
+    pub(crate) fn forget_all(&self) {
+        *self.lock() = Waiters::default();
+    }
+
     /// Who waits for this.
     pub(crate) fn for_cause(&self, cause: &Cause) -> Vec<CrKey> {
         self.lock().by_cause.of(cause)
@@ -183,5 +196,141 @@ impl Waiting {
 
     fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway_api::nad::GatewayMode;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::observed::fixtures::{foreign_nad, nad_of, pod, pod_of, primary_config, with};
+
+    fn key(text: &str) -> NadKey {
+        text.parse().unwrap()
+    }
+
+    fn cudn(name: &str) -> CrKey {
+        CrKey::Cudn(name.into())
+    }
+
+    /// A NetworkAttachmentDefinition of a ClusterUserDefinedNetwork.
+    fn owned(namespace: &str, name: &str, uid: &str) -> Value {
+        let config = primary_config(&format!("{namespace}/{name}"), &format!("cluster_udn_{name}"));
+        let owner = json!([{"apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork", "name": name,
+            "uid": uid, "controller": true}]);
+        with(foreign_nad(namespace, name, &config), "/metadata/ownerReferences", owner)
+    }
+
+    fn change(index: &Index, old: Option<&Value>, new: Option<&Value>) {
+        let of = |object: &Value| nad_of(object, GatewayMode::Shared);
+        let key = old.or(new).map(|object| of(object).0).unwrap();
+        let value = |object: Option<&Value>| object.map(|object| Arc::new(of(object).1));
+        index.nad(&Change { key: &key, old: value(old), new: value(new), unreadable: None });
+    }
+
+    fn pod_change(index: &Index, old: Option<&Value>, new: Option<&Value>) -> Vec<NadKey> {
+        let key = old.or(new).map(|object| pod_of(object).0).unwrap();
+        let value = |object: Option<&Value>| object.map(|object| Arc::new(pod_of(object).1));
+        index.pod(&Change { key: &key, old: value(old), new: value(new), unreadable: None })
+    }
+
+    #[test]
+    fn a_definition_counts_for_its_controller_and_its_namespace_as_long_as_it_is_there() {
+        let index = Index::default();
+        let (in_a, in_b) = (owned("a", "net", "uid-1"), owned("b", "net", "uid-2"));
+        change(&index, None, Some(&in_a));
+        change(&index, None, Some(&in_b));
+        assert_eq!(index.controlled_by(&cudn("net")), [key("a/net"), key("b/net")]);
+        assert_eq!(index.networks_in(&"a".into()), [cudn("net")]);
+        assert_eq!(index.primary_in(&"b".into()), [key("b/net")]);
+        assert_eq!(index.controllers(), [cudn("net")]);
+        change(&index, Some(&in_a), None);
+        assert_eq!(index.controlled_by(&cudn("net")), [key("b/net")]);
+        assert_eq!((index.networks_in(&"a".into()), index.primary_in(&"a".into())), (vec![], vec![]));
+        change(&index, Some(&in_b), None);
+        assert_eq!(index.controllers(), [], "nothing is kept of what is gone");
+    }
+
+    #[test]
+    fn an_edit_moves_a_definition_to_where_it_belongs_now() {
+        let index = Index::default();
+        let before = owned("a", "net", "uid-1");
+        change(&index, None, Some(&before));
+        let config = primary_config("a/net", "x").replace("primary", "secondary");
+        let after = foreign_nad("a", "net", &config);
+        change(&index, Some(&before), Some(&after));
+        assert_eq!((index.controlled_by(&cudn("net")), index.primary_in(&"a".into())), (vec![], vec![]));
+        change(&index, Some(&after), Some(&before));
+        assert_eq!(index.primary_in(&"a".into()), [key("a/net")]);
+        change(&index, Some(&before), Some(&foreign_nad("a", "net", "{")));
+        assert_eq!(index.primary_in(&"a".into()), [], "one that cannot be used is nobody's primary one");
+    }
+
+    #[test]
+    fn two_definitions_of_one_controller_in_a_namespace_are_one_network_until_both_are_gone() {
+        let index = Index::default();
+        let (first, second) = (owned("a", "net", "uid-1"), owned("a", "net", "uid-1"));
+        let second = with(second, "/metadata/name", json!("copy"));
+        change(&index, None, Some(&first));
+        change(&index, None, Some(&second));
+        assert_eq!(index.networks_in(&"a".into()), [cudn("net")]);
+        change(&index, Some(&second), None);
+        assert_eq!(index.networks_in(&"a".into()), [cudn("net")]);
+        change(&index, Some(&first), None);
+        assert_eq!(index.networks_in(&"a".into()), []);
+    }
+
+    #[test]
+    fn a_pod_uses_its_networks_until_it_ends_or_goes_and_says_what_it_let_go() {
+        let index = Index::default();
+        let running = pod("a", "p", &["default", "a/net", "a/other/1"]);
+        let name = pod_of(&running).0;
+        assert_eq!(pod_change(&index, None, Some(&running)), []);
+        assert_eq!(index.users_of(&key("a/net")), vec![name.clone()]);
+        assert_eq!(index.users_of(&key("a/other")), [name], "also by a key with an index");
+        let ended = with(running.clone(), "/status", json!({"phase": "Succeeded"}));
+        assert_eq!(pod_change(&index, Some(&running), Some(&ended)), [key("a/net"), key("a/other")]);
+        assert_eq!(index.users_of(&key("a/net")), []);
+        assert_eq!(pod_change(&index, Some(&ended), None), [], "it let nothing go that it had not");
+        pod_change(&index, None, Some(&running));
+        let fewer = pod("a", "p", &["a/net"]);
+        assert_eq!(pod_change(&index, Some(&running), Some(&fewer)), [key("a/other")]);
+        assert_eq!(pod_change(&index, Some(&fewer), None), [key("a/net")]);
+    }
+
+    #[test]
+    fn a_pod_that_cannot_be_read_counts_against_its_namespace_until_it_can() {
+        let index = Index::default();
+        let blind =
+            with(pod("a", "p", &[]), "/metadata/annotations", json!({"k8s.ovn.org/pod-networks": "{"}));
+        pod_change(&index, None, Some(&blind));
+        assert_eq!(index.unreadable_in(&"a".into()).len(), 1);
+        assert_eq!(index.unreadable_in(&"b".into()), []);
+        pod_change(&index, Some(&blind), Some(&pod("a", "p", &["a/net"])));
+        assert_eq!(index.unreadable_in(&"a".into()), []);
+        pod_change(&index, Some(&pod("a", "p", &["a/net"])), Some(&blind));
+        let ended = with(blind.clone(), "/status", json!({"phase": "Failed"}));
+        pod_change(&index, Some(&blind), Some(&ended));
+        assert_eq!(index.unreadable_in(&"a".into()), [], "what has ended uses nothing");
+    }
+
+    #[test]
+    fn who_waits_is_found_by_each_cause_and_by_no_former_one() {
+        let waiting = Waiting::default();
+        let (at, nad) = (Cause::Namespace("a".into()), Cause::Nad(key("a/net")));
+        waiting.set(&cudn("x"), BTreeSet::from([at.clone(), nad.clone()]));
+        waiting.set(&cudn("y"), BTreeSet::from([at.clone()]));
+        assert_eq!(waiting.for_cause(&at), [cudn("x"), cudn("y")]);
+        assert_eq!(waiting.for_cause(&nad), [cudn("x")]);
+        waiting.set(&cudn("x"), BTreeSet::from([nad.clone()]));
+        assert_eq!(waiting.for_cause(&at), [cudn("y")]);
+        waiting.set(&cudn("x"), BTreeSet::new());
+        waiting.set(&cudn("y"), BTreeSet::new());
+        assert!(waiting.lock().causes.is_empty() && waiting.lock().by_cause.0.is_empty(), "nothing is kept");
+        waiting.set(&cudn("x"), BTreeSet::from([nad.clone()]));
+        waiting.forget_all();
+        assert_eq!(waiting.for_cause(&nad), []);
     }
 }

@@ -88,6 +88,7 @@ impl Pod {
 /// The NetworkAttachmentDefinitions of a `pod-networks` annotation: its keys but `default`. A pod with several interfaces in
 /// one network has keys with an index behind a further slash.
 fn attached(text: &str) -> Result<Vec<NadKey>, String> {
+    #[expect(clippy::zero_sized_map_values, reason = "the values are read, whatever they are, and dropped")]
     let entries: BTreeMap<String, IgnoredAny> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut keys: Vec<NadKey> = entries
@@ -114,7 +115,7 @@ mod tests {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 
-    fn pod(annotations: &serde_json::Value, rest: serde_json::Value) -> Pod {
+    fn pod(annotations: &serde_json::Value, rest: &serde_json::Value) -> Pod {
         let mut object = json!({"metadata": {"namespace": "blue", "name": "p", "annotations": annotations}});
         let parts = object.as_object_mut().unwrap();
         parts.extend(rest.as_object().unwrap().clone());
@@ -124,19 +125,19 @@ mod tests {
     #[test]
     fn attached_networks_are_the_keys_but_default_with_and_without_index() {
         let text = r#"{"default":{"ip":"x"},"blue/net":{},"blue/net/1":{},"red/other":{}}"#;
-        let pod = pod(&json!({ POD_NETWORKS: text }), json!({}));
+        let pod = pod(&json!({ POD_NETWORKS: text }), &json!({}));
         assert_eq!(pod.attached, Ok(keys(&["blue/net", "red/other"])));
     }
 
     #[test]
     fn an_annotation_that_cannot_be_read_is_not_one_without_networks() {
-        let pod = pod(&json!({ POD_NETWORKS: "{" }), json!({}));
+        let pod = pod(&json!({ POD_NETWORKS: "{" }), &json!({}));
         assert!(pod.attached.unwrap_err().contains("EOF"));
     }
 
     #[test]
     fn wanted_networks_are_read_in_both_forms() {
-        let of = |text: &str| pod(&json!({ NETWORKS: text }), json!({})).wanted;
+        let of = |text: &str| pod(&json!({ NETWORKS: text }), &json!({})).wanted;
         assert_eq!(of("net, red/other@eth1 ,"), keys(&["blue/net", "red/other"]));
         assert_eq!(
             of(r#"[{"name":"net"},{"name":"other","namespace":"red","ips":["1.2.3.4/8"]}]"#),
@@ -148,9 +149,9 @@ mod tests {
 
     #[test]
     fn an_ended_pod_and_one_of_the_nodes_own_network_are_told_apart_from_others() {
-        let ended = pod(&json!({}), json!({"spec": {"nodeName": "n1"}, "status": {"phase": "Failed"}}));
+        let ended = pod(&json!({}), &json!({"spec": {"nodeName": "n1"}, "status": {"phase": "Failed"}}));
         assert!(ended.finished && !ended.host_network && ended.node == Some(NodeName::from("n1")));
-        let host = pod(&json!({}), json!({"spec": {"hostNetwork": true}, "status": {"phase": "Running"}}));
+        let host = pod(&json!({}), &json!({"spec": {"hostNetwork": true}, "status": {"phase": "Running"}}));
         assert!(!host.finished && host.host_network && host.node.is_none());
     }
 }

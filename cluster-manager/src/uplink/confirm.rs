@@ -64,8 +64,8 @@ pub(super) async fn deletions(name: &UplinkName, plan: &Plan, reader: &Reader) -
 /// # Errors
 /// A network that uses it, or a read that failed.
 pub(super) async fn unused(name: &UplinkName, plan: &Plan, reader: &Reader) -> Result<(), UplinkError> {
-    let last = plan.deletions().any(|deletion| deletion.because == Stale::UplinkTerminating);
-    if !last && !plan.lets_go() {
+    let ends = plan.deletions().any(|deletion| deletion.because == Stale::UplinkTerminating);
+    if !ends && !plan.lets_go() {
         return Ok(());
     }
     let list = async { reader.cudns.list(&ListParams::default()).await.map(Some) };

@@ -33,7 +33,7 @@ pub(super) struct Networks {
     /// Uplinks, their states, Nodes.
     pub(super) stores: Stores,
     /// Networks.
-    pub(super) networks: observed::Stores,
+    pub(super) seen: observed::Stores,
     /// Which node needs which network.
     pub(super) book: Book,
     /// How nodes reach the outside.
@@ -83,7 +83,7 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let cr = self.networks.cr(key);
+        let cr = self.seen.cr(key);
         let cr = cr.map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
         let Some(cr) = cr else {
             self.expected.set(key, Vec::new());
@@ -101,7 +101,7 @@ impl Room for Networks {
         match self.writer.apply_status(&self.api, key.name(), &body).await {
             Ok(written) => {
                 if let Some(written) = Cr::of_cudn(written) {
-                    self.networks.written_crs.remember(key, written);
+                    self.seen.written_crs.remember(key, written);
                 }
                 info!(
                     network = %key,

@@ -1,0 +1,217 @@
+//! Nodes: each has an id, and its subnets of the networks that it needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway_api::annotation::node as node_annotation;
+use causeway_net::activity::Need;
+use causeway_net::ipam::nodes::{Families, Family};
+use causeway_net::network::name::{NetworkName, NodeName};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+use super::{Ledger, NodeEntry, NodeVerdict, Pool, Stir};
+use crate::observed::place::Node;
+
+impl Ledger {
+    /// Looks at a node that exists. `annotations` are what it has now.
+    pub(in crate::allocation) fn node(
+        &mut self,
+        name: &NodeName,
+        annotations: &BTreeMap<String, String>,
+    ) -> NodeVerdict {
+        let mut verdict = NodeVerdict::default();
+        self.activity.add_node(name);
+        self.number_node(name, annotations, &mut verdict);
+        // Deprecated: upstream takes it off as well.
+        if annotations.contains_key(node_annotation::GATEWAY_ROUTER_PORT) {
+            verdict.changes.insert(node_annotation::GATEWAY_ROUTER_PORT, None);
+        }
+        let text = annotations.get(node_annotation::NODE_SUBNETS);
+        let entry = self.nodes.entry(name.clone()).or_default();
+        let mut look_at = std::mem::take(&mut entry.dirty);
+        if !entry.read || entry.text.as_ref() != text {
+            entry.take_over(text);
+            look_at = self.networks.keys().cloned().chain(look_at).collect();
+        }
+        let entry = self.nodes.entry(name.clone()).or_default();
+        let (mut subnets, unreadable) = (std::mem::take(&mut entry.subnets), entry.unreadable.clone());
+        // What stands there of networks that are gone goes.
+        subnets.retain(|network, _| self.networks.contains_key(network.as_str()));
+        let mut freed = Vec::new();
+        for network in look_at {
+            let Some(known) = self.networks.get_mut(&network) else { continue };
+            let pool = match &mut known.pool {
+                Pool::Of(pool) => pool,
+                Pool::None => {
+                    subnets.remove(network.as_str());
+                    continue;
+                }
+                Pool::Bad(_) => continue,
+            };
+            let had = pool.of(name).to_vec();
+            if !network.is_default() && self.activity.need(&network, name) == Need::Idle {
+                pool.release(name);
+                subnets.remove(network.as_str());
+                if known.problems.remove(name).is_some() {
+                    verdict.told.insert(network.clone());
+                }
+                if !had.is_empty() {
+                    freed.push(network);
+                }
+                continue;
+            }
+            let annotated = subnets.get(network.as_str()).cloned().unwrap_or_default();
+            let result = match &unreadable {
+                Some(error) => Err(format!("failed to update node {name} annotation: {error}")),
+                None => pool
+                    .sync(name, &annotated)
+                    .map(|assigned| assigned.subnets)
+                    .map_err(|error| error.to_string()),
+            };
+            match result {
+                Ok(assigned) => {
+                    subnets.insert(network.as_str().to_owned(), assigned);
+                    if known.problems.remove(name).is_some() {
+                        verdict.told.insert(network.clone());
+                    }
+                }
+                Err(error) => {
+                    let kept = pool.of(name).to_vec();
+                    if unreadable.is_none() {
+                        subnets.insert(network.as_str().to_owned(), kept);
+                    }
+                    if known.problems.insert(name.clone(), error.clone()).as_ref() != Some(&error) {
+                        verdict.failures.push((network.clone(), error));
+                        verdict.told.insert(network.clone());
+                    }
+                }
+            }
+            if had.iter().any(|had| !pool.of(name).contains(had)) {
+                freed.push(network);
+            }
+        }
+        subnets.retain(|_, subnets| !subnets.is_empty());
+        let wanted = node_annotation::render_node_subnets(&subnets);
+        if unreadable.is_none() && wanted.as_ref() != text {
+            verdict.changes.insert(node_annotation::NODE_SUBNETS, wanted.clone());
+        }
+        let entry = self.nodes.entry(name.clone()).or_default();
+        entry.subnets = subnets;
+        if unreadable.is_none() {
+            entry.text = wanted;
+        }
+        for network in freed {
+            verdict.woken.extend(self.wake_waiting(&network));
+        }
+        verdict.woken.remove(name);
+        verdict
+    }
+
+    /// Marks the nodes that lack a subnet of a network: one has become free.
+    fn wake_waiting(&mut self, network: &NetworkName) -> BTreeSet<NodeName> {
+        let Some(Pool::Of(pool)) = self.networks.get(network).map(|known| &known.pool) else {
+            return BTreeSet::new();
+        };
+        let waiting: BTreeSet<NodeName> = pool.waiting().cloned().collect();
+        for node in &waiting {
+            if let Some(entry) = self.nodes.get_mut(node) {
+                entry.dirty.insert(network.clone());
+            }
+        }
+        waiting
+    }
+
+    /// The node's own id, and the address that follows from it.
+    fn number_node(
+        &mut self,
+        name: &NodeName,
+        annotations: &BTreeMap<String, String>,
+        verdict: &mut NodeVerdict,
+    ) {
+        let Ok(id) = self.node_ids.allocate(name) else {
+            verdict
+                .failures
+                .push((NetworkName::default_network(), format!("node {name}: all node ids are in use")));
+            return;
+        };
+        let families = Families::of(self.plan.ranges.iter().map(|range| &range.network));
+        let has = |family| families.is_some_and(|families| families.has(family));
+        let address = |range: IpNet| id.address_in(range).ok();
+        let transit = node_annotation::Addresses {
+            ipv4: has(Family::V4).then(|| address(IpNet::V4(self.plan.transit.0))).flatten().and_then(v4),
+            ipv6: has(Family::V6).then(|| address(IpNet::V6(self.plan.transit.1))).flatten().and_then(v6),
+        };
+        let wanted = [
+            (node_annotation::NODE_ID, id.get().to_string()),
+            (node_annotation::TRANSIT_SWITCH_PORT, node_annotation::render_addresses(&transit)),
+        ];
+        for (key, value) in wanted {
+            if annotations.get(key) != Some(&value) {
+                verdict.changes.insert(key, Some(value));
+            }
+        }
+    }
+
+    /// Takes over that a node is gone. What is free for others now wakes them.
+    pub(in crate::allocation) fn node_left(&mut self, name: &NodeName) -> Stir {
+        let changes = self.activity.remove_node(name);
+        let mut stir = self.stir(&changes);
+        if self.node_ids.release(name).is_some() {
+            let without = self.nodes.keys().filter(|node| self.node_ids.get(node).is_none());
+            stir.nodes.extend(without.cloned());
+        }
+        stir.nodes.remove(name);
+        if self.nodes.remove(name).is_none() {
+            return stir;
+        }
+        let mut freed = Vec::new();
+        for (network, known) in &mut self.networks {
+            if known.problems.remove(name).is_some() {
+                stir.networks.insert(network.clone());
+            }
+            let Pool::Of(pool) = &mut known.pool else { continue };
+            if !pool.release(name).is_empty() {
+                freed.push(network.clone());
+            }
+        }
+        for network in freed {
+            stir.nodes.extend(self.wake_waiting(&network));
+        }
+        stir
+    }
+}
+
+impl NodeEntry {
+    pub(super) fn annotated(node: &Node) -> Self {
+        let mut entry = Self::default();
+        entry.take_over(node.annotations.get(node_annotation::NODE_SUBNETS));
+        // The first look at the node compares again what stands there.
+        entry.read = false;
+        entry
+    }
+
+    fn take_over(&mut self, text: Option<&String>) {
+        self.read = true;
+        self.text = text.cloned();
+        self.unreadable = None;
+        let Some(text) = text else { return };
+        match node_annotation::read_node_subnets(text) {
+            // Entries that cannot be read are made anew.
+            Ok(read) => self.subnets = read.value,
+            Err(error) => self.unreadable = Some(error.to_string()),
+        }
+    }
+}
+
+fn v4(network: IpNet) -> Option<Ipv4Net> {
+    match network {
+        IpNet::V4(network) => Some(network),
+        IpNet::V6(_) => None,
+    }
+}
+
+fn v6(network: IpNet) -> Option<Ipv6Net> {
+    match network {
+        IpNet::V6(network) => Some(network),
+        IpNet::V4(_) => None,
+    }
+}
