@@ -9,6 +9,7 @@ use causeway_rig::{KUBECONFIG, Level, Node, Process, Program, Rig, RigOptions, S
 use causeway_tests::access::{self, Account};
 use causeway_tests::manifests;
 use causeway_tests::replay::Run;
+use serde_json::Value;
 
 /// How long a busy machine may take for what usually takes milliseconds.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -56,18 +57,17 @@ impl Manager {
         Ok(Self { node, process })
     }
 
-    /// Sum of a metric over its labels; 0 if there is none yet.
-    async fn count(&self, metric: &str) -> anyhow::Result<usize> {
+    /// Lines of metrics that begin like this, with their values.
+    async fn lines(&self, beginning: &str) -> anyhow::Result<Vec<(String, usize)>> {
         let address = format!("http://{METRICS}/metrics");
         let text = self.node.exec(["curl", "-sf", "--max-time", "5", &address]).await?;
-        let mut sum = 0;
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            let (name, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
-            if name == metric || name.starts_with(&format!("{metric}{{")) {
-                sum += value.parse::<usize>().with_context(|| format!("metric line {line:?}"))?;
-            }
-        }
-        Ok(sum)
+        let lines = text.lines().filter(|line| line.starts_with(beginning));
+        lines
+            .map(|line| {
+                let (name, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
+                Ok((name.to_owned(), value.parse().with_context(|| format!("metric line {line:?}"))?))
+            })
+            .collect()
     }
 
     async fn restart(&self) -> anyhow::Result<()> {
@@ -75,6 +75,22 @@ impl Manager {
         self.process.restart().await?;
         Ok(())
     }
+}
+
+/// How many objects kubectl lists.
+async fn count(rig: &Rig, what: &[&str]) -> anyhow::Result<usize> {
+    let list = rig.kubectl([&["get"], what, &["-o", "name"]].concat()).await?;
+    Ok(list.lines().count())
+}
+
+/// Whether a network has all conditions that every network gets.
+fn is_told(network: &Value, uplinks: bool) -> bool {
+    let has = |type_: &str| {
+        let conditions = network["status"]["conditions"].as_array();
+        conditions.is_some_and(|all| all.iter().any(|condition| condition["type"] == type_))
+    };
+    let cluster = network["kind"] == "ClusterUserDefinedNetwork";
+    has("NetworkCreated") && (!uplinks || !cluster || has("UplinksReady"))
 }
 
 async fn recorded(name: &'static str) -> anyhow::Result<()> {
@@ -101,22 +117,39 @@ async fn recorded(name: &'static str) -> anyhow::Result<()> {
     }
     println!("{name}: {} steps, {} differences meant so", run.steps.len(), replay.meant());
 
+    let uplinks = run.flags.iter().any(|flag| flag == "--enable-uplink");
+    let told = || async {
+        let list = rig
+            .kubectl(["get", "udn,cudn", "-A", "-o", "json"])
+            .await
+            .map_err(|error| format!("{error:#}"))?;
+        let list: Value = serde_json::from_str(&list).map_err(|error| error.to_string())?;
+        let networks = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let untold: Vec<&Value> = networks.iter().filter(|network| !is_told(network, uplinks)).collect();
+        if untold.is_empty() { Ok(()) } else { Err(format!("{untold:?}")) }
+    };
+    rig.wait_for("every network to have its conditions", DEADLINE, told).await?;
     manager.restart().await?;
-    let leads = || async {
-        match (manager.count("causeway_leader").await, manager.count("causeway_reconcile_queue_depth").await)
-        {
-            (Ok(1), Ok(0)) => Ok(()),
-            seen => Err(format!("leads, depth: {seen:?}")),
+    let counts = [
+        ("network", count(&rig, &["udn,cudn", "-A"]).await?),
+        ("nad", count(&rig, &["net-attach-def", "-A"]).await?),
+        ("node", count(&rig, &["nodes"]).await?),
+    ];
+    let looked = || async {
+        for (room, keys) in counts {
+            let passes = manager.lines(&format!("causeway_reconcile_passes_total{{room=\"{room}\"")).await;
+            let passes: usize =
+                passes.map_err(|error| format!("{error:#}"))?.iter().map(|(_, count)| count).sum();
+            if passes < keys {
+                return Err(format!("{passes} passes over {keys} keys of {room}"));
+            }
         }
+        let depth =
+            manager.lines("causeway_reconcile_queue_depth").await.map_err(|error| format!("{error:#}"))?;
+        if depth.iter().all(|(_, depth)| *depth == 0) { Ok(()) } else { Err(format!("{depth:?}")) }
     };
-    rig.wait_for("the cluster manager to be back", DEADLINE, leads).await?;
-    let passes = || async {
-        let passes =
-            manager.count("causeway_reconcile_passes_total").await.map_err(|error| format!("{error:#}"))?;
-        if passes >= run.steps.len() { Ok(passes) } else { Err(format!("{passes} passes")) }
-    };
-    rig.wait_for("everything to be looked at again", DEADLINE, passes).await?;
-    let writes = manager.count("causeway_api_writes_total").await?;
-    ensure!(writes == 0, "{writes} writes after a restart:\n{}", rig.log_tails());
+    rig.wait_for("everything to be looked at again", DEADLINE, looked).await?;
+    let writes = manager.lines("causeway_api_writes_total").await?;
+    ensure!(writes.is_empty(), "it wrote after a restart: {writes:?}\n{}", rig.log_tails());
     Ok(())
 }

@@ -22,6 +22,7 @@ use causeway_net::ipam::nodes::{HostRange, NodeSubnets, Setup};
 use causeway_net::network::id::{NetworkId, NodeId};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
+use causeway_net::network_condition::allocation_succeeded;
 use causeway_runtime::watch::NamespacedName;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
@@ -316,6 +317,10 @@ impl Ledger {
             drop(ledger.pod(&key, Some(&pod), now));
         }
         ledger.keep_for_now(now);
+        // Who lacks what is known from the beginning, so that nobody is told that all is well before a node was looked at.
+        for (name, node) in &nodes {
+            drop(ledger.node(name, &node.annotations));
+        }
         ledger
     }
 
@@ -414,8 +419,9 @@ impl Ledger {
         }
     }
 
-    /// How a network fares. The node that people are told of stays the same until it recovers.
-    pub(super) fn fare(&mut self, network: &NetworkName) -> Fare {
+    /// How a network fares. The node that people are told of stays the same until it recovers, also over a restart: `told` is
+    /// what they read now.
+    pub(super) fn fare(&mut self, network: &NetworkName, told: Option<&str>) -> Fare {
         let Some(known) = self.networks.get_mut(network) else { return Fare::NotManaged };
         let managed = match known.config.topology {
             Some(Topology::Layer3 | Topology::Layer2) => true,
@@ -429,7 +435,9 @@ impl Ledger {
             return Fare::Badly(None, error.clone());
         }
         let named = known.named.take().filter(|named| known.problems.contains_key(named));
-        known.named = named.or_else(|| known.problems.keys().next().cloned());
+        let is_told = |node: &&NodeName| told == Some(allocation_succeeded(Some(node)).message.as_str());
+        let nodes = || known.problems.keys();
+        known.named = named.or_else(|| nodes().find(is_told).or_else(|| nodes().next()).cloned());
         match &known.named {
             None => Fare::Well,
             Some(node) => {

@@ -280,7 +280,7 @@ impl World {
 
     /// How a network fares: nothing for well.
     fn fares(&mut self, network: &str) -> Option<String> {
-        match self.ledger.fare(&name(network)) {
+        match self.ledger.fare(&name(network), None) {
             Fare::NotManaged => Some("not managed".to_owned()),
             Fare::Well => None,
             Fare::Badly(Some(node), _) => Some(node.to_string()),

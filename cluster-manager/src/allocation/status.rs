@@ -1,6 +1,6 @@
 //! The conditions `NetworkAllocationSucceeded` and `NodesSelected` of networks.
 
-use causeway_api::condition::{ConditionStatus, Wanted};
+use causeway_api::condition::{self, ConditionStatus, Wanted};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::{AllocationReason, NetworkCondition};
@@ -60,9 +60,11 @@ impl Room for Statuses {
             self.expected.set(&key, Vec::new());
             return Ok(Requeue::Gone);
         };
+        let told = condition::find(&cr.conditions, NetworkCondition::NetworkAllocationSucceeded.as_str());
+        let told = told.map(|told| told.message.as_str());
         let (fare, rendered) = {
             let mut ledger = self.book.lock();
-            (ledger.fare(network), ledger.rendered(network))
+            (ledger.fare(network, told), ledger.rendered(network))
         };
         let generation = |wanted: Wanted| Wanted { observed_generation: cr.generation, ..wanted };
         let allocated = allocated(fare).map(generation);
