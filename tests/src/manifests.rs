@@ -17,6 +17,21 @@ pub fn deploy() -> PathBuf {
 /// from there, with Multus.
 const ATTACHMENTS: &str = include_str!("../conformance/crd/network-attachment-definition.yaml");
 
+/// YAML of an Uplink with these entries: a nodeSelector in YAML, and the interface on the nodes that it selects.
+#[must_use]
+pub fn uplink(name: &str, entries: &[(&str, &str)]) -> String {
+    let head = "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: ";
+    let mut yaml = format!("{head}{name}\nspec:\n  nodeConfigs:\n");
+    for (selector, interface) in entries {
+        yaml.push_str("  - type: OVSBridge\n    nodeSelector: ");
+        yaml.push_str(selector);
+        yaml.push_str("\n    hostInterfaceName: ");
+        yaml.push_str(interface);
+        yaml.push('\n');
+    }
+    yaml
+}
+
 /// Every YAML file of a folder of `deploy/`, joined, in name order; for the definitions, with the one that clusters have
 /// from elsewhere.
 ///

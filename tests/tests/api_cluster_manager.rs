@@ -117,7 +117,7 @@ async fn away() -> anyhow::Result<()> {
 
     rig.stop_api().await?;
     let manager = start(&node, KUBECONFIG, &UPLINKS).await?;
-    says(&rig, &manager, "Watch interrupted").await?;
+    manager.says(0, "Watch interrupted", DEADLINE).await?;
     let unready = node.output(["curl", "-s", &format!("http://{METRICS}/readyz")]).await?;
     let unready = String::from_utf8_lossy(&unready.stdout).into_owned();
     ensure!(unready.contains("uplink"), "ready without an API server: {unready}");
@@ -182,7 +182,7 @@ async fn switched_off(rig: Arc<Rig>) -> anyhow::Result<()> {
     let before = versions(&client).await?;
     let flags: Vec<&str> = UPLINKS.into_iter().filter(|flag| *flag != "--enable-uplink").collect();
     let manager = start(&node, KUBECONFIG, &flags).await?;
-    says(&rig, &manager, "Uplinks are switched off").await?;
+    manager.says(0, "Uplinks are switched off", DEADLINE).await?;
     let exit = manager.stop(ORDERLY).await?;
     ensure!(exit.code() == Some(0), "told to end, it ended with {exit}");
     ensure!(versions(&client).await? == before, "something was written");
@@ -191,28 +191,7 @@ async fn switched_off(rig: Arc<Rig>) -> anyhow::Result<()> {
 
 /// An Uplink of one nodeConfig.
 fn uplink(name: &str, labels: &str) -> String {
-    format!(
-        "
-apiVersion: k8s.ovn.org/v1alpha1
-kind: Uplink
-metadata: {{name: {name}}}
-spec:
-  nodeConfigs:
-  - {{type: OVSBridge, nodeSelector: {{matchLabels: {{{labels}}}}}, hostInterfaceName: br}}
-"
-    )
-}
-
-/// Waits until the log holds a text.
-async fn says(rig: &Rig, process: &Process, text: &str) -> anyhow::Result<()> {
-    let look = || async {
-        match process.log_text() {
-            Ok(log) if log.contains(text) => Ok(()),
-            Ok(log) => Err(log),
-            Err(error) => Err(format!("{error:#}")),
-        }
-    };
-    rig.wait_for(&format!("the log to say {text:?}"), DEADLINE, look).await
+    manifests::uplink(name, &[(&format!("{{matchLabels: {{{labels}}}}}"), "br")])
 }
 
 /// Resource versions of all that the cluster manager sees, by `Kind/name`.

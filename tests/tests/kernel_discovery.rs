@@ -126,10 +126,7 @@ fn node_yaml(name: &str) -> anyhow::Result<String> {
 }
 
 fn uplink_yaml(name: &str, node: &str, interface: &str) -> String {
-    format!(
-        "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata: {{name: {name}}}\nspec:\n  nodeConfigs:\n  \
-         - type: OVSBridge\n    nodeSelector: {{matchLabels: {{role: {node}}}}}\n    hostInterfaceName: {interface}\n"
-    )
+    manifests::uplink(name, &[(&format!("{{matchLabels: {{role: {node}}}}}"), interface)])
 }
 
 /// Publishes the host's half for a virtual function, as its host agent would.

@@ -144,6 +144,19 @@ impl Process {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Waits until the log, from this byte on, holds a text.
+    ///
+    /// # Errors
+    /// After `deadline`, with what the log holds instead.
+    pub async fn says(&self, from: usize, text: &str, deadline: Duration) -> anyhow::Result<()> {
+        let look = || async move {
+            let log = self.log_text().map_err(|error| format!("{error:#}"))?;
+            let new = log.get(from..).unwrap_or_default();
+            if new.contains(text) { Ok(()) } else { Err(new.to_owned()) }
+        };
+        wait_for(&format!("the log to say {text:?}"), deadline, look).await
+    }
+
     /// Whether the present run has not exited.
     #[must_use]
     pub fn is_running(&self) -> bool {

@@ -5,15 +5,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use causeway_rig::Ovs;
 
-use super::audit::Mark;
+use super::audit::{Audit, Mark};
 use super::journal::Journal;
 use super::measure::{Goal, Taken};
+use super::probe::PATIENCE;
 use super::process::{cpu, resident};
 use super::session::Session;
 use super::stage::{Part, Stage};
 
 /// How long is watched whether anything happens.
 const IDLE: Duration = Duration::from_mins(1);
+/// After so long without a request nothing more comes of what was before.
+const QUIET: Duration = Duration::from_secs(5);
 /// How often each program is started.
 const STARTS: usize = 20;
 
@@ -58,6 +61,7 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
 
 /// What one program does with a minute in which nothing happens.
 async fn idle(session: &Session, stage: &Stage) -> anyhow::Result<()> {
+    quiet(&stage.audit).await?;
     let mark = stage.audit.mark()?;
     let before: Vec<Duration> =
         Part::ALL.into_iter().map(|part| cpu(stage.process(part)?)).collect::<Result<_, _>>()?;
@@ -86,6 +90,18 @@ async fn idle(session: &Session, stage: &Stage) -> anyhow::Result<()> {
         session.tell(taken.goal(Goal::max(16.0)).incumbent(incumbent))?;
     }
     Ok(())
+}
+
+/// Waits until what the start has brought about is over: Events are written by and by.
+async fn quiet(audit: &Audit) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    loop {
+        let mark = audit.mark()?;
+        tokio::time::sleep(QUIET).await;
+        let strange = audit.since(mark)?.into_iter().find(|request| !request.is_idle());
+        let Some(strange) = strange else { return Ok(()) };
+        ensure!(begun.elapsed() < PATIENCE, "the programs do not come to rest: {strange:?}");
+    }
 }
 
 /// Nothing is proven by a journal that shows no transaction: it has to show one that is made for this.

@@ -11,6 +11,7 @@ use kube::api::DeleteParams;
 
 use super::fault::Reach;
 use crate::blue::{self, BlueWorld};
+use crate::manifests::uplink;
 
 /// A node of the cluster.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -379,18 +380,4 @@ fn any_uplink(rng: &mut Rng, name: &str) -> String {
         })
         .collect();
     uplink(name, &entries)
-}
-
-/// YAML of an Uplink with these selectors and interfaces.
-pub(super) fn uplink(name: &str, entries: &[(&str, &str)]) -> String {
-    let head = "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: ";
-    let mut yaml = format!("{head}{name}\nspec:\n  nodeConfigs:\n");
-    for (selector, interface) in entries {
-        yaml.push_str("  - type: OVSBridge\n    nodeSelector: ");
-        yaml.push_str(selector);
-        yaml.push_str("\n    hostInterfaceName: ");
-        yaml.push_str(interface);
-        yaml.push('\n');
-    }
-    yaml
 }

@@ -8,9 +8,10 @@ use causeway_api::annotation::L3_GATEWAY_CONFIG;
 use causeway_rig::UplinkAnnotations;
 use fastrand::Rng;
 
-use super::act::{Act, Machine, VSCTL, ZONE, good_annotations, uplink};
+use super::act::{Act, Machine, VSCTL, ZONE, good_annotations};
 use super::fault::Reach;
 use crate::blue;
+use crate::manifests::uplink;
 
 /// States that are resolved before the last changes: of the scenario's Uplink on both nodes, of one Uplink for each node,
 /// and of one that selects by a label.

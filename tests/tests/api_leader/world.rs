@@ -190,25 +190,12 @@ impl Replica {
 
     /// Waits until its log holds a text.
     pub(crate) async fn says(&self, text: &str) -> anyhow::Result<()> {
-        let look = || async {
-            let log = self.process.log_text().map_err(|error| format!("{error:#}"))?;
-            if log.contains(text) { Ok(()) } else { Err(log) }
-        };
-        wait_for(&format!("the log to say {text:?}"), DEADLINE, look).await
+        self.process.says(0, text, DEADLINE).await
     }
 }
 
 /// An Uplink of one nodeConfig on interface `br`, for nodes with this label, as YAML; for no node if it is empty.
 pub(crate) fn uplink(name: &str, label: &str) -> String {
     let label = if label.is_empty() { "selects: nothing" } else { label };
-    format!(
-        "
-apiVersion: k8s.ovn.org/v1alpha1
-kind: Uplink
-metadata: {{name: {name}}}
-spec:
-  nodeConfigs:
-  - {{type: OVSBridge, nodeSelector: {{matchLabels: {{{label}}}}}, hostInterfaceName: br}}
-"
-    )
+    manifests::uplink(name, &[(&format!("{{matchLabels: {{{label}}}}}"), "br")])
 }

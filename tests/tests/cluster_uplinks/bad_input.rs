@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::Process;
 use causeway_tests::blue;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::Api;
@@ -137,18 +136,9 @@ async fn is_left_alone(
     let before = world.state(blue::STATE_B).await?;
     agent.resume()?;
     let said = format!("reports uplinkName \"{uplink}\" and nodeName \"{node}\"");
-    is_logged(world, agent, mark, &said).await?;
+    agent.says(mark, &said, causeway_tests::states::DEADLINE).await?;
     world.uplink_says(verdict, message).await?;
     let after = world.state(blue::STATE_B).await?;
     ensure!(before.metadata == after.metadata && before.status == after.status, "somebody wrote: {after:?}");
     Ok(())
-}
-
-async fn is_logged(world: &World, process: &Process, from: usize, text: &str) -> anyhow::Result<()> {
-    let look = || async move {
-        let log = process.log_text().map_err(|error| format!("{error:#}"))?;
-        let new = log.get(from..).unwrap_or_default().to_owned();
-        if new.contains(text) { Ok(()) } else { Err(new) }
-    };
-    world.rig.wait_for(&format!("the log to hold {text:?}"), causeway_tests::states::DEADLINE, look).await
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use causeway_api::uplink_state::{DiscoveryReason, UplinkState};
 use causeway_rig::{Node, UplinkAnnotations, wait_object};
 use causeway_tests::blue;
+use causeway_tests::manifests;
 use causeway_tests::states::{self, DEADLINE};
 use serde_json::Value;
 
@@ -99,11 +100,7 @@ impl Subject {
 
 /// An Uplink for one node.
 pub(crate) fn uplink_of(name: &str, node: &str, interface: &str) -> String {
-    format!(
-        "apiVersion: k8s.ovn.org/v1alpha1\nkind: Uplink\nmetadata:\n  name: {name}\nspec:\n  nodeConfigs:\n  \
-         - type: OVSBridge\n    nodeSelector:\n      matchLabels:\n        kubernetes.io/hostname: {node}\n    \
-         hostInterfaceName: {interface}\n"
-    )
+    manifests::uplink(name, &[(&format!("{{matchLabels: {{kubernetes.io/hostname: {node}}}}}"), interface)])
 }
 
 /// Runs a shell script in a node.
