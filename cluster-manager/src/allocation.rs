@@ -19,6 +19,8 @@ mod ledger_tests;
 mod nads;
 mod nodes;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
