@@ -19,9 +19,12 @@ mod ledger_tests;
 mod nads;
 mod nodes;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +59,20 @@ const PASSES: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Book {
     ledger: Arc<Mutex<Ledger>>,
+    /// Whether the ledger is that of this term.
+    made: Arc<AtomicBool>,
     wake: Wake,
+}
+
+/// Where a network is needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// On every node, as every network.
+    Everywhere,
+    /// On these nodes.
+    On(BTreeSet<NodeName>),
+    /// Nobody has taken stock yet; whoever asks is woken then.
+    Unknown,
 }
 
 impl fmt::Debug for Book {
@@ -76,7 +92,7 @@ impl Book {
             networks: Arc::default(),
             leadership: leadership.clone(),
         };
-        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), wake }
+        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), made: Arc::default(), wake }
     }
 
     /// The numbers of a network that is about to be made.
@@ -108,9 +124,14 @@ impl Book {
         self.wake.relieved(relieved);
     }
 
-    /// The nodes that need a network; none where networks are on all of them.
-    pub(crate) fn needed_on(&self, network: &NetworkName) -> Option<BTreeSet<NodeName>> {
-        self.lock().needed_on(network)
+    /// The nodes that need a network.
+    pub(crate) fn needed_on(&self, network: &NetworkName) -> Needed {
+        let ledger = self.lock();
+        match ledger.needed_on(network) {
+            None => Needed::Everywhere,
+            Some(_) if !self.made.load(Ordering::Acquire) => Needed::Unknown,
+            Some(nodes) => Needed::On(nodes),
+        }
     }
 
     /// Networks that are on other nodes than before go into `queue` from now on.
@@ -124,7 +145,7 @@ impl Book {
     }
 
     /// Makes the book anew from what is annotated.
-    fn rebuild(&self, stores: &Stores) {
+    pub(crate) fn rebuild(&self, stores: &Stores) {
         // First of all: a pod that changes after the snapshot waits for the new ledger.
         let mut ledger = self.lock();
         let (nads, nodes) = (stores.nads(), stores.nodes());
@@ -139,6 +160,12 @@ impl Book {
             pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
             Timestamp::now(),
         );
+        self.made.store(true, Ordering::Release);
+        drop(ledger);
+        if follows_pods {
+            // Also those without a definition: whoever asked for their nodes before this was told nothing.
+            self.wake.uplinks(stores.cudns().iter().map(|(key, _)| key.clone()));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
@@ -166,11 +193,15 @@ impl Wake {
             return;
         }
         self.nodes.enqueue_all(stir.nodes);
-        if let Some(queue) = &*self.uplinks.lock().unwrap_or_else(PoisonError::into_inner) {
-            let crs = stir.networks.iter().filter_map(CrKey::of_network);
-            queue.enqueue_all(crs.filter(|key| matches!(key, CrKey::Cudn(_))));
-        }
+        self.uplinks(stir.networks.iter().filter_map(CrKey::of_network));
         self.statuses.enqueue_all(stir.networks);
+    }
+
+    /// Wakes whoever tells ClusterUserDefinedNetworks of their Uplinks.
+    fn uplinks(&self, keys: impl Iterator<Item = CrKey>) {
+        if let Some(queue) = &*self.uplinks.lock().unwrap_or_else(PoisonError::into_inner) {
+            queue.enqueue_all(keys.filter(|key| matches!(key, CrKey::Cudn(_))));
+        }
     }
 
     /// Wakes who was refused for want of numbers.
@@ -262,6 +293,8 @@ impl Allocation {
                 over.clone()
             ),
         );
+        // Until the next term nobody follows changes.
+        self.book.made.store(false, Ordering::Release);
     }
 
     /// Takes stock at the beginning of a term: everything is looked at once.

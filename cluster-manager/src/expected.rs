@@ -94,6 +94,9 @@ mod tests {
         );
         assert!(!expected.are_met_by(&"n", &says(&[other])), "somebody took it away");
         expected.set(&"n", Vec::new());
+        assert!(!expected.are_met_by(&"n", &says(std::slice::from_ref(&own))));
+        expected.set(&"n", vec![own.clone()]);
+        expected.forget_all();
         assert!(!expected.are_met_by(&"n", &says(&[own])));
     }
 }

@@ -215,6 +215,7 @@ impl Controller {
             while let Some(term) = leadership.term(&stop).await {
                 // From here on changes wake the room; what came before is in the snapshots.
                 room.stores.written.forget_all();
+                told.expected.forget_all();
                 queue.enqueue_all(room.everything());
                 told_queue.enqueue_all(networks.cudns().iter().map(|(key, _)| key.clone()));
                 let uplinks = engine::run(room.clone(), queue.clone(), limits, &metrics, term.over());

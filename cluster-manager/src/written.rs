@@ -219,4 +219,29 @@ mod tests {
         written.seen(&"u", Some(&Arc::new(Thing("a", "10"))));
         assert_eq!(newest(&written, None), None, "it was seen, and is gone since");
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_created_can_be_asked_for_until_the_watch_shows_it() {
+        let written = Things::default();
+        written.created(&"u", Thing("a", "10"));
+        written.remember(&"v", Thing("a", "11"));
+        assert_eq!(written.unseen(|thing| thing.0 == "a"), ["u"], "the other one was there before");
+        assert_eq!(written.unseen(|thing| thing.0 == "b"), [""; 0]);
+        written.seen(&"u", Some(&Arc::new(Thing("a", "10"))));
+        assert_eq!(written.unseen(|_| true), [""; 0]);
+        written.created(&"u", Thing("a", "12"));
+        tokio::time::advance(UNSEEN).await;
+        assert_eq!(written.unseen(|_| true), [""; 0], "one that the watch never shows is gone");
+    }
+
+    #[tokio::test]
+    async fn a_list_that_shows_another_object_of_the_name_or_none_ends_what_was_written() {
+        let written = Things::default();
+        for watched in [None, Some(Arc::new(Thing("b", "3")))] {
+            written.created(&"u", Thing("a", "10"));
+            written.seen(&"u", watched.as_ref());
+            assert_eq!(newest(&written, None), None, "{watched:?}");
+            assert!(written.lock().is_empty(), "nothing is kept");
+        }
+    }
 }

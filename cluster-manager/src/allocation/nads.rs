@@ -31,7 +31,7 @@ pub(super) struct Nads {
     client: Client,
     writer: Writer,
     book: Book,
-    stores: Stores,
+    pub(super) stores: Stores,
     wake: Wake,
     told: Told,
     /// The default network's, where workloads may bring addresses: pods name it to ask for one.

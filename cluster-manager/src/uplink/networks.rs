@@ -3,6 +3,9 @@
 //! In: the network, its Uplinks, their states, the nodes that need the network. Out: one condition, by server-side apply as
 //! `clustermanager-uplink-controller`. Every network has it, also one without an Uplink.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use causeway_api::cudn::ClusterUserDefinedNetwork;
@@ -22,7 +25,7 @@ use tracing::info;
 
 use super::observe::Stores;
 use super::watched::{State, StateKey, Uplink, UplinkName};
-use crate::allocation::Book;
+use crate::allocation::{Book, Needed};
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::{self, Unreadable};
@@ -89,7 +92,7 @@ impl Room for Networks {
             self.expected.set(key, Vec::new());
             return Ok(Requeue::Gone);
         };
-        let verdict = self.verdict(key, &cr);
+        let Some(verdict) = self.verdict(key, &cr) else { return Ok(Requeue::Done) };
         let wanted =
             causeway_api::condition::Wanted { observed_generation: cr.generation, ..verdict.wanted() };
         self.expected.set(key, vec![wanted.clone()]);
@@ -119,7 +122,8 @@ impl Room for Networks {
 }
 
 impl Networks {
-    fn verdict(&self, key: &CrKey, cr: &Cr) -> Verdict {
+    /// What the condition should say; none as long as nobody knows where the network is needed.
+    fn verdict(&self, key: &CrKey, cr: &Cr) -> Option<Verdict> {
         let carrier = match &cr.network.transport {
             Some(Transport::Evpn) => Carrier::Evpn,
             Some(Transport::NoOverlay | Transport::Unknown(_)) | None => Carrier::Supported,
@@ -127,17 +131,21 @@ impl Networks {
         let network = Network { name: key.name(), uplinks: &cr.uplinks, carrier };
         if cr.uplinks.is_empty() {
             let nothing = Sight { uplinks: BTreeMap::new(), states: None };
-            return uplinks_ready::verdict(network, self.mode, &BTreeMap::new(), &nothing);
+            return Some(uplinks_ready::verdict(network, self.mode, &BTreeMap::new(), &nothing));
         }
+        let needed = match self.book.needed_on(&key.network()) {
+            Needed::Unknown => return None,
+            Needed::Everywhere => None,
+            Needed::On(nodes) => Some(nodes),
+        };
         let sight = self.sight(cr);
         let nodes = self.stores.nodes.snapshot();
-        let needed = self.book.needed_on(&key.network());
         let active: ActiveNodes<'_> = nodes
             .iter()
             .map(|(name, node)| (NetNodeName::from(name.as_str()), &node.labels))
             .filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name)))
             .collect();
-        uplinks_ready::verdict(network, self.mode, &active, &sight)
+        Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
     }
 
     fn sight(&self, cr: &Cr) -> Sight {
