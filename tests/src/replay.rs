@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use self::normal::{Difference, differences, handed_out, normal};
+use self::normal::{Difference, at, differences, handed_out, normal};
 
 /// How long a busy machine may take for a step.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -178,8 +178,8 @@ impl Replay<'_> {
         for input in &step.inputs {
             self.send(step.number, input).await.with_context(what)?;
         }
-        for node in step.result.objects.iter().filter(|object| object["kind"] == "Node") {
-            let name = node["metadata"]["name"].as_str().unwrap_or_default();
+        for node in step.result.objects.iter().filter(|object| at(object, "/kind") == "Node") {
+            let name = at(node, "/metadata/name").as_str().unwrap_or_default();
             self.nodes.insert(name.to_owned(), node.clone());
         }
         for gone in step.result.deleted.iter().filter_map(|gone| gone.strip_prefix("Node/")) {
@@ -209,13 +209,13 @@ impl Replay<'_> {
                 let object = input.object.as_ref().context("a creation without an object")?;
                 let collection = path.rsplit_once('/').context("a path")?.0;
                 let answer = self.call(Method::POST, collection, JSON, Some(object)).await?;
-                let has_status = ["Pod", "Uplink"].iter().any(|kind| object["kind"] == *kind)
+                let has_status = ["Pod", "Uplink"].iter().any(|kind| at(object, "/kind") == *kind)
                     && object.get("status").is_some();
                 if has_status && answer.0 < 300 {
-                    let status = json!({"status": object["status"]});
+                    let status = json!({"status": at(object, "/status")});
                     self.call(Method::PATCH, &format!("{path}/status"), MERGE, Some(&status)).await?;
                 }
-                if object["kind"] == "Node" {
+                if at(object, "/kind") == "Node" {
                     self.numbered(path).await?;
                 }
                 answer
@@ -230,7 +230,7 @@ impl Replay<'_> {
         let refused = Difference::new(
             &format!("{:?} {path}", input.verb),
             &Value::from(recorded),
-            &json!({"code": code, "message": body["message"]}),
+            &json!({"code": code, "message": at(&body, "/message")}),
         );
         ensure!((recorded >= 400) == (code >= 400) || self.run.is_meant(step, &refused), "{refused}");
         Ok(())
@@ -241,10 +241,9 @@ impl Replay<'_> {
         let begun = Instant::now();
         loop {
             let (_, node) = self.call(Method::GET, path, JSON, None).await?;
-            let annotations = &node["metadata"]["annotations"];
-            if annotations["k8s.ovn.org/node-subnets"].is_string()
-                && annotations["k8s.ovn.org/node-id"].is_string()
-            {
+            let annotations = at(&node, "/metadata/annotations");
+            let has = |name: &str| annotations.get(name).is_some_and(Value::is_string);
+            if has("k8s.ovn.org/node-subnets") && has("k8s.ovn.org/node-id") {
                 return Ok(());
             }
             ensure!(begun.elapsed() < DEADLINE, "{path} got no numbers: {annotations}");
@@ -255,8 +254,8 @@ impl Replay<'_> {
     async fn compare(&self, step: &Step) -> anyhow::Result<Vec<Difference>> {
         let mut found = Vec::new();
         for recorded in &step.result.objects {
-            let (kind, meta) = (text(&recorded["kind"]), &recorded["metadata"]);
-            let name = format!("{kind}/{}/{} ", text(&meta["namespace"]), text(&meta["name"]));
+            let (kind, meta) = (text(at(recorded, "/kind")), at(recorded, "/metadata"));
+            let name = format!("{kind}/{}/{} ", text(at(meta, "/namespace")), text(at(meta, "/name")));
             let (code, ours) = self.call(Method::GET, &path_of(recorded)?, JSON, None).await?;
             if code == 200 {
                 differences(&name, &normal(recorded), &normal(&with_kind(ours, kind)), &mut found);
@@ -271,7 +270,7 @@ impl Replay<'_> {
             }
         }
         let (_, nodes) = self.call(Method::GET, "/api/v1/nodes", JSON, None).await?;
-        let ours = nodes["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let ours = at(&nodes, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
         differences("all nodes: ", &handed_out(self.nodes.values()), &handed_out(ours), &mut found);
         Ok(found)
     }
@@ -335,8 +334,13 @@ fn with_kind(mut object: Value, kind: &str) -> Value {
 }
 
 fn path_of(object: &Value) -> anyhow::Result<String> {
-    let meta = &object["metadata"];
-    path(text(&object["apiVersion"]), text(&object["kind"]), text(&meta["namespace"]), text(&meta["name"]))
+    let meta = at(object, "/metadata");
+    path(
+        text(at(object, "/apiVersion")),
+        text(at(object, "/kind")),
+        text(at(meta, "/namespace")),
+        text(at(meta, "/name")),
+    )
 }
 
 /// The path of an object that is recorded as `Kind/name` or `Kind/namespace/name`.

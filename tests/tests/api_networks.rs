@@ -86,10 +86,12 @@ async fn count(rig: &Rig, what: &[&str]) -> anyhow::Result<usize> {
 /// Whether a network has all conditions that every network gets.
 fn is_told(network: &Value, uplinks: bool) -> bool {
     let has = |type_: &str| {
-        let conditions = network["status"]["conditions"].as_array();
-        conditions.is_some_and(|all| all.iter().any(|condition| condition["type"] == type_))
+        let conditions = network.pointer("/status/conditions").and_then(Value::as_array);
+        conditions.is_some_and(|all| {
+            all.iter().any(|condition| condition.get("type").is_some_and(|found| found == type_))
+        })
     };
-    let cluster = network["kind"] == "ClusterUserDefinedNetwork";
+    let cluster = network.get("kind").is_some_and(|kind| kind == "ClusterUserDefinedNetwork");
     has("NetworkCreated") && (!uplinks || !cluster || has("UplinksReady"))
 }
 
@@ -124,7 +126,7 @@ async fn recorded(name: &'static str) -> anyhow::Result<()> {
             .await
             .map_err(|error| format!("{error:#}"))?;
         let list: Value = serde_json::from_str(&list).map_err(|error| error.to_string())?;
-        let networks = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let networks = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let untold: Vec<&Value> = networks.iter().filter(|network| !is_told(network, uplinks)).collect();
         if untold.is_empty() { Ok(()) } else { Err(format!("{untold:?}")) }
     };

@@ -122,11 +122,7 @@ fn cluster_rules(component: Component) -> Vec<Value> {
                 &["userdefinednetworks", "clusteruserdefinednetworks"],
                 &["get", "list", "watch", "patch"],
             ),
-            rule(
-                GROUP,
-                &["userdefinednetworks/status", "clusteruserdefinednetworks/status"],
-                &["patch"],
-            ),
+            rule(GROUP, &["userdefinednetworks/status", "clusteruserdefinednetworks/status"], &["patch"]),
             // For blockOwnerDeletion of their NetworkAttachmentDefinitions.
             rule(
                 GROUP,

@@ -51,11 +51,16 @@ fn short(value: &Value) -> String {
         .map_or(text.clone(), |(at, _)| format!("{}…", text.get(..at).unwrap_or_default()))
 }
 
+/// The value at a JSON pointer (RFC 6901); null where there is none.
+pub(super) fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
 /// An object as it is compared.
 pub(super) fn normal(object: &Value) -> Value {
-    let kind = object["kind"].as_str().unwrap_or_default();
+    let kind = at(object, "/kind").as_str().unwrap_or_default();
     let mut meta = Map::new();
-    let given = object["metadata"].as_object().cloned().unwrap_or_default();
+    let given = at(object, "/metadata").as_object().cloned().unwrap_or_default();
     for (key, value) in &given {
         let apart = ["annotations", "ownerReferences", "deletionTimestamp", "finalizers"];
         if !VOLATILE.contains(&key.as_str()) && !apart.contains(&key.as_str()) {
@@ -99,7 +104,7 @@ fn without_uid(mut owner: Value) -> Value {
 
 /// Conditions by type; errors that were joined may come in any order.
 fn status(status: &Value) -> Value {
-    let Some(conditions) = status["conditions"].as_array() else { return status.clone() };
+    let Some(conditions) = at(status, "/conditions").as_array() else { return status.clone() };
     let by_type: Map<String, Value> = conditions
         .iter()
         .map(|condition| {
@@ -109,7 +114,7 @@ fn status(status: &Value) -> Value {
                     !["lastTransitionTime", "observedGeneration", "type"].contains(&key.as_str())
                 })
                 .map(|(key, value)| (key.clone(), sorted_lines(value)));
-            (condition["type"].as_str().unwrap_or_default().to_owned(), Value::Object(fields.collect()))
+            (at(condition, "/type").as_str().unwrap_or_default().to_owned(), Value::Object(fields.collect()))
         })
         .collect();
     let mut status = status.clone();
@@ -122,7 +127,7 @@ fn status(status: &Value) -> Value {
 /// A network config as bytes and as what it says, which is easier to read where it differs.
 fn spec(spec: &Value) -> Value {
     let mut spec = spec.clone();
-    if let Some(config) = spec["config"].as_str().map(str::to_owned)
+    if let Some(config) = at(&spec, "/config").as_str().map(str::to_owned)
         && let Some(fields) = spec.as_object_mut()
     {
         fields.insert("config".to_owned(), unpacked(&json!(config)));
@@ -152,7 +157,7 @@ pub(super) fn handed_out<'n>(nodes: impl IntoIterator<Item = &'n Value>) -> Valu
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in nodes {
         for key in HANDED_OUT {
-            let value = unpacked(node["metadata"]["annotations"].get(key).unwrap_or(&json!("")));
+            let value = unpacked(at(node, "/metadata/annotations").get(key).unwrap_or(&json!("")));
             match value.as_object() {
                 Some(entries) => {
                     for (name, item) in entries {
@@ -163,7 +168,9 @@ pub(super) fn handed_out<'n>(nodes: impl IntoIterator<Item = &'n Value>) -> Valu
             }
         }
     }
-    all.values_mut().for_each(|values| values.sort_unstable());
+    for values in all.values_mut() {
+        values.sort_unstable();
+    }
     json!(all)
 }
 

@@ -232,6 +232,30 @@ fn a_missing_feature_stops_the_start_by_name_and_is_a_warning_if_allowed() {
 }
 
 #[test]
+fn features_that_need_others_are_named_with_what_they_need() {
+    for (line, want) in [
+        (
+            "--init-node n --enable-uplink --enable-multi-network",
+            "the Uplink feature cannot be enabled without also enabling Network Segmentation",
+        ),
+        (
+            "--init-node n --enable-uplink --enable-network-segmentation",
+            "the Uplink feature cannot be enabled without also enabling Multi Network: give --enable-multi-network",
+        ),
+        (
+            "--init-node n --enable-dynamic-udn-allocation --enable-multi-network",
+            "dynamic UDN allocation cannot be enabled without also enabling Network Segmentation",
+        ),
+        (
+            "--init-node n --enable-evpn --allow-unimplemented",
+            "EVPN cannot be enabled without also enabling RouteAdvertisements",
+        ),
+    ] {
+        assert_eq!(refused(&NODE, line), want, "{line}");
+    }
+}
+
+#[test]
 fn wrong_values_and_combinations_are_named() {
     for (line, want) in [
         ("--init-node n --mtu x", "--mtu must be a whole number, not \"x\""),
@@ -260,22 +284,6 @@ fn wrong_values_and_combinations_are_named() {
         (
             "--init-node n --ovsdb-address /run/db.sock",
             "--ovsdb-address must be unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, not \"/run/db.sock\"",
-        ),
-        (
-            "--init-node n --enable-uplink --enable-multi-network",
-            "the Uplink feature cannot be enabled without also enabling Network Segmentation",
-        ),
-        (
-            "--init-node n --enable-uplink --enable-network-segmentation",
-            "the Uplink feature cannot be enabled without also enabling Multi Network: give --enable-multi-network",
-        ),
-        (
-            "--init-node n --enable-dynamic-udn-allocation --enable-multi-network",
-            "dynamic UDN allocation cannot be enabled without also enabling Network Segmentation",
-        ),
-        (
-            "--init-node n --enable-evpn --allow-unimplemented",
-            "EVPN cannot be enabled without also enabling RouteAdvertisements",
         ),
         ("--init-node n --mtu 575", "--mtu must be between 576 and 65536, not 575"),
         (
