@@ -70,23 +70,22 @@ impl Program {
 }
 
 #[tokio::test]
-async fn without_networks_it_says_that_there_is_nothing_to_do_and_waits_to_be_stopped() {
-    let mut program = Program::start(&["--enable-multi-network"]);
-    let line = program.says("Uplinks are switched off").await;
-    assert!(line.contains("--enable-uplink"), "{line}");
-    let line = program.says("User-defined networks are switched off: nothing to do").await;
-    assert!(line.contains("--enable-network-segmentation"), "{line}");
+async fn without_the_feature_it_says_that_there_is_nothing_to_do_and_waits_to_be_stopped() {
+    let mut program = Program::start(&[]);
+    let line = program.says("User-defined networks are switched off").await;
+    assert!(line.contains("--enable-multi-network and --enable-network-segmentation"), "{line}");
     program.terminate();
     let (status, rest) = program.end().await;
     assert_eq!(status.code(), Some(0), "{rest}");
 }
 
 #[tokio::test]
-async fn without_uplinks_it_says_so_and_looks_after_networks() {
-    let arguments =
-        ["--enable-multi-network", "--enable-network-segmentation", "--k8s-apiserver", "http://127.0.0.1:1"];
-    let mut program = Program::start(&arguments);
-    program.says("Uplinks are switched off").await;
+async fn networks_do_not_need_uplinks_and_it_says_that_these_are_off() {
+    let networks = ["--enable-multi-network", "--enable-network-segmentation"];
+    let mut program = Program::start(&[networks[0], networks[1], "--k8s-apiserver", "http://127.0.0.1:1"]);
+    let line = program.says("Uplinks are switched off").await;
+    assert!(line.contains("--enable-uplink"), "{line}");
+    program.says("Network controllers started").await;
     program.says("Mirror controller of EndpointSlices started").await;
     program.terminate();
     let (status, rest) = program.end().await;

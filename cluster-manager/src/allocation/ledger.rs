@@ -61,6 +61,8 @@ pub(super) struct Ledger {
     networks: BTreeMap<NetworkName, Network>,
     /// The network that each NetworkAttachmentDefinition is of.
     joined: HashMap<NadKey, NetworkName>,
+    /// The network that each one is to come back to.
+    awaited: HashMap<NadKey, NetworkName>,
     /// Those of primary networks, by namespace.
     primaries: HashMap<Namespace, BTreeSet<NadKey>>,
     nodes: BTreeMap<NodeName, NodeEntry>,
@@ -266,6 +268,7 @@ impl Ledger {
             node_ids: NodeIds::rebuild([]).0,
             networks: BTreeMap::new(),
             joined: HashMap::new(),
+            awaited: HashMap::new(),
             primaries: HashMap::new(),
             nodes: BTreeMap::new(),
             activity,

@@ -65,6 +65,7 @@ impl Ledger {
         let Some(known) = self.networks.remove(network) else { return Stir::default() };
         let mut stir = Stir { nodes: self.touch_all(network), ..Stir::default() };
         for nad in &known.expected {
+            self.awaited.remove(nad);
             let changes = self.activity.remove_nad(nad, now);
             stir.merge(self.stir(&changes));
         }
@@ -83,6 +84,7 @@ impl Ledger {
         let gone: Vec<NadKey> = known.expected.difference(wanted).cloned().collect();
         known.expected.retain(|key| wanted.contains(key));
         for key in gone {
+            self.awaited.remove(&key);
             let changes = self.activity.remove_nad(&key, now);
             stir.merge(self.stir(&changes));
         }
@@ -115,6 +117,11 @@ impl Ledger {
         {
             stir.merge(change);
             stir.networks.insert(left);
+        }
+        if let Some(former) = self.awaited.remove(key).filter(|former| *former != network) {
+            // It came back, but to another network.
+            stir.merge(self.give_up(key, &former, now));
+            stir.networks.insert(former);
         }
         if config.is_primary()
             && let Some(primary) = self.other_primary(key)
@@ -256,15 +263,24 @@ impl Ledger {
         known.astray.remove(key);
         if comes_back(&network) {
             known.expected.insert(key.clone());
+            self.awaited.insert(key.clone(), network.clone());
             return Some((network, Stir::default()));
         }
+        let stir = self.give_up(key, &network, now);
+        Some((network, stir))
+    }
+
+    /// A network does without one of its NetworkAttachmentDefinitions from now on.
+    fn give_up(&mut self, key: &NadKey, network: &NetworkName, now: Timestamp) -> Stir {
         let changes = self.activity.remove_nad(key, now);
         let mut stir = self.stir(&changes);
+        let Some(known) = self.networks.get_mut(network) else { return stir };
+        known.expected.remove(key);
         // Another one of the network may be on its way back.
-        if self.networks.get(&network).is_some_and(|known| known.expected.is_empty()) {
-            stir.merge(self.disown(&network, now));
+        if known.expected.is_empty() {
+            stir.merge(self.disown(network, now));
         }
-        Some((network, stir))
+        stir
     }
 }
 

@@ -286,6 +286,19 @@ fn what_was_to_come_back_and_does_not_leaves_nothing() {
 }
 
 #[test]
+fn a_definition_that_comes_back_to_another_network_is_not_waited_for() {
+    let mut world = World::everywhere();
+    world.join_node("n1");
+    world.join("a/net", &layer3("a/net", "one", "10.1.0.0/16"));
+    world.converge();
+    world.leave("a/net", true);
+    world.join("a/net", &layer3("a/net", "two", "10.2.0.0/16"));
+    world.converge();
+    assert_eq!(world.ledger.network_names(), [name("two")]);
+    assert_eq!(world.node_subnets("n1"), Some(r#"{"default":["10.128.0.0/24"],"two":["10.2.0.0/24"]}"#));
+}
+
+#[test]
 fn a_network_that_has_definitions_cannot_be_disowned_and_the_default_one_never() {
     let mut world = World::everywhere();
     world.join_node("n1");
