@@ -85,6 +85,8 @@ struct Network {
     pool: Pool,
     /// Nodes that did not get what they need, and why.
     problems: BTreeMap<NodeName, String>,
+    /// Those of them that nobody was told of yet.
+    unannounced: BTreeSet<NodeName>,
     /// The one of them that people were told of.
     named: Option<NodeName>,
 }
@@ -209,7 +211,8 @@ pub(super) enum Fare {
 impl Network {
     fn new(config: Arc<Config>, pool: Pool) -> Self {
         let (nads, astray, expected, problems) = Default::default();
-        Self { config, nads, astray, expected, pool, problems, named: None }
+        let unannounced = BTreeSet::new();
+        Self { config, nads, astray, expected, pool, problems, unannounced, named: None }
     }
 }
 
@@ -320,11 +323,22 @@ impl Ledger {
             drop(ledger.pod(&key, Some(&pod), now));
         }
         ledger.keep_for_now(now);
-        // Who lacks what is known from the beginning, so that nobody is told that all is well before a node was looked at.
-        for (name, node) in &nodes {
-            drop(ledger.node(name, &node.annotations));
-        }
+        ledger.look_ahead(&nodes);
         ledger
+    }
+
+    /// Who lacks what is known from the beginning, so that nobody is told that all is well before a node was looked at. The
+    /// first look at each node tells of it.
+    fn look_ahead(&mut self, nodes: &[(NodeName, Arc<Node>)]) {
+        for (name, node) in nodes {
+            drop(self.node(name, &node.annotations));
+        }
+        for entry in self.nodes.values_mut() {
+            entry.read = false;
+        }
+        for known in self.networks.values_mut() {
+            known.unannounced = known.problems.keys().cloned().collect();
+        }
     }
 
     /// What nodes have and do not need they keep for a grace period: nobody knows since when they do not need it.

@@ -125,12 +125,10 @@ fn chosen(key: &CrKey, cr: &Cr, stores: &Stores) -> Result<Vec<(Namespace, bool)
         }
         CrKey::Cudn(_) => match &cr.namespaces {
             None => Ok(Vec::new()),
-            Some(Err(error)) => {
-                Err(format!("failed to get selected namespaces: failed to create label-selector: {error}"))
-            }
+            Some(Err(error)) => Err(error.to_string()),
             Some(Ok(selector)) => Ok(namespaces
                 .iter()
-                .filter(|(_, place)| !place.terminating && selector.matches(&place.labels))
+                .filter(|(_, place)| !place.terminating && selector.selects(&place.labels))
                 .map(|(namespace, place)| (namespace.clone(), place.takes_primary()))
                 .collect()),
         },

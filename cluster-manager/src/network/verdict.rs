@@ -4,6 +4,7 @@ use causeway_api::condition::{ConditionStatus, Wanted};
 use causeway_api::network::Transport;
 use causeway_api::network_condition::{CreatedReason, NetworkCondition, TransportReason};
 use causeway_net::network::name::{NadKey, Namespace};
+use causeway_net::network_condition::{Created, cudn_created, network_created, udn_created};
 
 use super::observe::Halt;
 use crate::observed::cr::{Cr, CrKey};
@@ -23,56 +24,29 @@ pub(super) struct Outcome {
 
 /// What `NetworkCreated` should say.
 pub(super) fn created(key: &CrKey, cr: &Cr, outcome: &Outcome) -> Wanted {
-    let sync_error = match key {
-        CrKey::Udn(_) => CreatedReason::SyncError,
-        CrKey::Cudn(_) => CreatedReason::ClusterSyncError,
-    };
-    let (status, reason, message) = if let Some(halt) = &outcome.halt {
-        let (reason, message) = match halt {
-            Halt::Ignored(message) => (sync_error, (*message).to_owned()),
-            Halt::Evpn(message) => (CreatedReason::EvpnConfigError, (*message).to_owned()),
-            Halt::Selector(message) => (sync_error, message.clone()),
-        };
-        (ConditionStatus::False, reason, message)
-    } else if !outcome.problems.is_empty() {
+    let problems = || {
         let mut problems = outcome.problems.clone();
         problems.sort_unstable();
         problems.dedup();
-        (ConditionStatus::False, sync_error, problems.join("\n"))
-    } else if !outcome.terminating.is_empty() {
-        let message = match key {
-            CrKey::Udn(_) => "NetworkAttachmentDefinition is being deleted".to_owned(),
-            CrKey::Cudn(_) => {
-                format!(
-                    "NetworkAttachmentDefinition are being deleted: [{}]",
-                    list(&outcome.terminating, " ")
-                )
-            }
-        };
-        (ConditionStatus::False, CreatedReason::Deleted, message)
-    } else {
-        let message = match key {
-            CrKey::Udn(_) => "NetworkAttachmentDefinition has been created".to_owned(),
-            CrKey::Cudn(_) => format!(
-                "NetworkAttachmentDefinition has been created in following namespaces: [{}]",
-                list(&outcome.there, ", ")
-            ),
-        };
-        (ConditionStatus::True, CreatedReason::Created, message)
+        problems
     };
-    Wanted {
-        type_: NetworkCondition::NetworkCreated.as_str(),
-        status,
-        reason: reason.as_str(),
-        message,
-        observed_generation: cr.generation,
-    }
-}
-
-fn list<T: ToString>(items: &[T], separator: &str) -> String {
-    let mut items: Vec<String> = items.iter().map(T::to_string).collect();
-    items.sort_unstable();
-    items.join(separator)
+    let errors = match &outcome.halt {
+        Some(Halt::Evpn(message)) => {
+            let wanted = network_created(CreatedReason::EvpnConfigError, (*message).to_owned());
+            return Wanted { observed_generation: cr.generation, ..wanted };
+        }
+        Some(Halt::Ignored(message)) => vec![(*message).to_owned()],
+        Some(Halt::Selector(message)) => vec![message.clone()],
+        None => problems(),
+    };
+    let present: Vec<NadKey> = outcome.there.iter().map(|namespace| key.nad_in(namespace)).collect();
+    let facts =
+        Created { present: present.iter().collect(), deleting: outcome.terminating.iter().collect(), errors };
+    let wanted = match key {
+        CrKey::Udn(_) => udn_created(facts),
+        CrKey::Cudn(_) => cudn_created(facts),
+    };
+    Wanted { observed_generation: cr.generation, ..wanted }
 }
 
 /// What `TransportAccepted` should say; none for a network that names no transport.

@@ -9,8 +9,8 @@ use causeway_api::network::{NetworkSpec, Role};
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_api::udn::UserDefinedNetwork;
 use causeway_api::{GROUP, V1};
+use causeway_net::namespaces::{BadNamespaceSelector, NamespaceSelector};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, Origin};
-use causeway_net::selector::{Selector, SelectorError};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ impl fmt::Display for CrKey {
 }
 
 /// Namespaces that a ClusterUserDefinedNetwork is for.
-pub(crate) type Choice = Result<Selector, SelectorError>;
+pub(crate) type Choice = Result<NamespaceSelector, BadNamespaceSelector>;
 
 /// A network object of either kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +159,7 @@ impl Cr {
 
     /// From a ClusterUserDefinedNetwork; none for one without uid, which the API server never sends.
     pub(crate) fn of_cudn(cudn: ClusterUserDefinedNetwork) -> Option<Self> {
-        let namespaces = Some(Selector::parse(&cudn.spec.namespace_selector));
+        let namespaces = Some(NamespaceSelector::parse(&cudn.spec.namespace_selector));
         let conditions = cudn.status.map(|status| status.conditions).unwrap_or_default();
         let cr = Self::of(cudn.metadata, cudn.spec.network, conditions)?;
         Some(Self { namespaces, uplinks: cudn.spec.uplinks, ..cr })
@@ -198,7 +198,7 @@ impl Cr {
 
     /// Whether a ClusterUserDefinedNetwork is for a namespace with these labels.
     pub(crate) fn chooses(&self, labels: &BTreeMap<String, String>) -> bool {
-        matches!(&self.namespaces, Some(Ok(selector)) if selector.matches(labels))
+        matches!(&self.namespaces, Some(Ok(selector)) if selector.selects(labels))
     }
 
     /// Whether the two differ in more than their status and version.

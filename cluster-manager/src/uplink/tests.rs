@@ -385,7 +385,8 @@ async fn a_write_to_an_uplink_that_went_meanwhile_is_an_error_that_is_tried_agai
         (PATCH, terminating().finalizer(FinalizerOwner::Us), &[] as Nodes<'_>, Vec::new()),
     ];
     for (asked, uplink, nodes, states) in writes {
-        let pass = pass(Some(uplink), nodes, &states, &[(asked, 404, gone())]).await;
+        let answers = [(NETWORKS, 200, networks(&[])), (asked, 404, gone())];
+        let pass = pass(Some(uplink), nodes, &states, &answers).await;
         let error = pass.result.unwrap_err();
         assert_eq!(error.retry(), Retry::Backoff, "{asked}: {error}");
         assert!(!pass.asked.contains("DELETE") && pass.told.is_empty(), "{asked}: {}", pass.asked);

@@ -3,8 +3,7 @@
 //! In: names of API objects, ids that an allocator handed out, the configured ranges. Out: the names and numbers that
 //! every component derives in the same way: network names and the way back ([`name`]), network and node ids ([`id`]),
 //! tunnel keys ([`tunnel_key`]), join and transit addresses of a node ([`node`]), masquerade addresses ([`masquerade`]),
-//! what the cluster manager hands out for a network ([`duty`]), how layer 2 networks are laid out ([`layer2`]); and which
-//! NADs form which network ([`registry`]).
+//! what the cluster manager hands out for a network ([`duty`]), how layer 2 networks are laid out ([`layer2`]).
 //!
 //! Never hands out an id itself: that is `ipam`'s.
 
@@ -15,5 +14,4 @@ pub mod masquerade;
 pub mod name;
 pub mod node;
 pub mod offset;
-pub mod registry;
 pub mod tunnel_key;

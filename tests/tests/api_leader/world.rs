@@ -119,20 +119,26 @@ impl Replica {
 
     /// Sum of a metric over its labels; a name with labels means one of them. 0 if there is none yet.
     pub(crate) async fn count(&self, metric: &str) -> anyhow::Result<usize> {
+        self.sum(|name| name == metric || name.starts_with(&format!("{metric}{{"))).await
+    }
+
+    async fn sum(&self, counts: impl Fn(&str) -> bool) -> anyhow::Result<usize> {
         let text = self.ask("/metrics").await?;
         let mut sum = 0;
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (name, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
-            if name == metric || name.starts_with(&format!("{metric}{{")) {
+            if counts(name) {
                 sum += value.parse::<usize>().with_context(|| format!("metric line {line:?}"))?;
             }
         }
         Ok(sum)
     }
 
-    /// Requests that change something, leases and events aside.
+    /// Requests that change Uplinks or their states. (Nodes get numbers whether there are Uplinks or not.)
     pub(crate) async fn writes(&self) -> anyhow::Result<usize> {
-        self.count("causeway_api_writes_total").await
+        let of_uplinks =
+            ["causeway_api_writes_total{kind=\"Uplink\"", "causeway_api_writes_total{kind=\"UplinkState\""];
+        self.sum(|name| of_uplinks.iter().any(|beginning| name.starts_with(beginning))).await
     }
 
     /// Waits until it counted so many of them: a watcher sees an object before its writer has the answer and counts it.

@@ -70,6 +70,7 @@ impl Ledger {
             match result {
                 Ok(assigned) => {
                     subnets.insert(network.as_str().to_owned(), assigned);
+                    known.unannounced.remove(name);
                     if known.problems.remove(name).is_some() {
                         verdict.told.insert(network.clone());
                     }
@@ -79,7 +80,9 @@ impl Ledger {
                     if unreadable.is_none() {
                         subnets.insert(network.as_str().to_owned(), kept);
                     }
-                    if known.problems.insert(name.clone(), error.clone()).as_ref() != Some(&error) {
+                    let before = known.problems.insert(name.clone(), error.clone());
+                    let is_news = before.as_ref() != Some(&error);
+                    if known.unannounced.remove(name) || is_news {
                         verdict.failures.push((network.clone(), error));
                         verdict.told.insert(network.clone());
                     }
@@ -165,6 +168,7 @@ impl Ledger {
         }
         let mut freed = Vec::new();
         for (network, known) in &mut self.networks {
+            known.unannounced.remove(name);
             if known.problems.remove(name).is_some() {
                 stir.networks.insert(network.clone());
             }
