@@ -18,10 +18,10 @@ use crate::remedy;
 /// kubernetes.io, feature gate CustomResourceFieldSelectors (stable in 1.32).
 const OLDEST_SERVER: (u32, u32) = (1, 32);
 
-/// Label of nodes that have a card. Source: reference/isolation-and-pods.md 5.4.
+/// Label of nodes that have a card. Source: the Helm charts of ovn-kubernetes.
 const DPU_HOST: &str = "k8s.ovn.org/dpu-host";
 
-/// Label of cards that are nodes. Source: reference/isolation-and-pods.md 5.4.
+/// Label of cards that are nodes. Source: the Helm charts of ovn-kubernetes.
 const DPU: &str = "k8s.ovn.org/dpu";
 
 /// Annotation that says which user is a node's card. Source: deploy/admission.

@@ -15,7 +15,7 @@ use self::workload::{CONFIG_FILE, PodSpec};
 use crate::names::{Component, NAMESPACE};
 use crate::output::File;
 
-/// Label of nodes whose network runs on a card. Source: reference/isolation-and-pods.md 5.4.
+/// Label of nodes whose network runs on a card. Source: the Helm charts of ovn-kubernetes.
 pub(crate) const DPU_HOST: &str = "k8s.ovn.org/dpu-host";
 /// Label of cards that are nodes. Source: as [`DPU_HOST`].
 pub(crate) const DPU: &str = "k8s.ovn.org/dpu";

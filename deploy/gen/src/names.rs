@@ -1,6 +1,6 @@
 //! Names that manifests, accounts and admission policies share.
 
-/// Namespace of everything that runs. Source: reference/isolation-and-pods.md 5.4.
+/// Namespace of everything that runs. Source: the Helm charts of ovn-kubernetes.
 pub(crate) const NAMESPACE: &str = "ovn-kubernetes";
 
 /// Namespace of the cards' accounts: every account in it is a card, and nothing runs there.

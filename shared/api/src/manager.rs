@@ -4,7 +4,7 @@ use crate::wire::wire_enum;
 
 wire_enum! {
     /// Field managers of server-side apply, named as upstream names them so that a take-over keeps ownership.
-    /// Source: reference/uplinks-control-plane.md 6.8 and 8.
+    /// Source: ovn-kubernetes `pkg/clustermanager/uplink` and `pkg/node/uplink`.
     pub enum FieldManager {
         /// Discovery on a regular node.
         Discovery = "ovnkube-node-uplink-controller",

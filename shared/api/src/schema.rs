@@ -1,6 +1,6 @@
 //! Schema fragments that derive macros cannot express, equal to upstream's CRDs in all but the descriptions.
 //!
-//! Source: reference/uplinks-control-plane.md 1.2, 1.3.
+//! Source: ovn-kubernetes `pkg/crd/uplink/v1alpha1`.
 
 pub(crate) mod network;
 

@@ -97,7 +97,7 @@ impl Uplink {
 }
 
 wire_enum! {
-    /// Condition types on an Uplink. Source: reference/uplinks-control-plane.md 1.5.
+    /// Condition types on an Uplink. Source: ovn-kubernetes `pkg/crd/uplink/v1alpha1`.
     pub enum UplinkCondition {
         /// Every selected node has found a matching interface and bridge.
         Ready = "Ready",
@@ -109,7 +109,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Reasons of the Uplink condition `Ready`. Source: reference/uplinks-control-plane.md 1.5.
+    /// Reasons of the Uplink condition `Ready`. Source: ovn-kubernetes `pkg/crd/uplink/v1alpha1`.
     pub enum UplinkReason {
         /// Every selected node is resolved.
         Ready = "Ready",

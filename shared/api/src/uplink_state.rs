@@ -147,7 +147,7 @@ impl UplinkState {
 }
 
 wire_enum! {
-    /// Condition types on an UplinkState. Source: reference/uplinks-node.md 4.
+    /// Condition types on an UplinkState. Source: ovn-kubernetes `pkg/crd/uplink/v1alpha1`.
     pub enum StateCondition {
         /// The bridge behind the host's interface is known and usable.
         Resolved = "Resolved",
@@ -183,7 +183,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Reasons of the discovery conditions `Resolved` and `HostDataReady`. Source: reference/uplinks-node.md 4.
+    /// Reasons of the discovery conditions `Resolved` and `HostDataReady`. Source: ovn-kubernetes `pkg/crd/uplink/v1alpha1`.
     pub enum DiscoveryReason {
         /// `Resolved` is true.
         Resolved = "Resolved",
