@@ -189,7 +189,9 @@ impl BlueWorld {
     /// # Errors
     /// It was not built or cannot be started.
     pub async fn spawn_cluster_manager(&self) -> anyhow::Result<Process> {
-        let arguments = COMMON.into_iter().chain(["--init-cluster-manager", "control"]);
+        // Uplinks lead out of networks in shared gateway mode alone.
+        let own = ["--init-cluster-manager", "control", "--gateway-mode", "shared"];
+        let arguments = COMMON.into_iter().chain(own);
         self.control.spawn_built("cluster-manager", arguments).await
     }
 

@@ -57,7 +57,7 @@ pub async fn tell(telling: &mut Telling, world: &BlueWorld) -> anyhow::Result<()
     telling.block(TENANTS);
     let client = world.client();
     let mut udns = Observer::<UserDefinedNetwork>::start(&client).await?;
-    apply(telling, world, "tenants.yaml", TENANTS).await?;
+    apply(telling, world, "tenant", "tenants.yaml", TENANTS).await?;
     // When the API server had each network, by namespace; taken out when it is there.
     let mut begun: BTreeMap<String, Instant> = BTreeMap::new();
     let mut there: BTreeSet<String> = BTreeSet::new();
@@ -83,7 +83,7 @@ pub async fn tell(telling: &mut Telling, world: &BlueWorld) -> anyhow::Result<()
     telling.chapter("A network of many namespaces, on the Uplink");
     telling.block(PROD);
     let mut cudns = Observer::<ClusterUserDefinedNetwork>::start(&client).await?;
-    apply(telling, world, "prod.yaml", PROD).await?;
+    apply(telling, world, "admin", "prod.yaml", PROD).await?;
     let start = cudns.until("the network", |seen| seen.is("prod")).await?.at;
     let seen = cudns
         .until("its NetworkAttachmentDefinition", |seen| {
@@ -111,10 +111,16 @@ pub async fn tell(telling: &mut Telling, world: &BlueWorld) -> anyhow::Result<()
     Ok(())
 }
 
-async fn apply(telling: &Telling, world: &BlueWorld, name: &str, yaml: &str) -> anyhow::Result<()> {
+async fn apply(
+    telling: &Telling,
+    world: &BlueWorld,
+    who: &str,
+    name: &str,
+    yaml: &str,
+) -> anyhow::Result<()> {
     let file = world.rig.folder().join(name);
     std::fs::write(&file, yaml).with_context(|| format!("writing {}", file.display()))?;
-    telling.deed("tenant", &format!("kubectl apply -f {name}"));
+    telling.deed(who, &format!("kubectl apply -f {name}"));
     world.rig.kubectl([OsStr::new("apply"), OsStr::new("-f"), file.as_os_str()]).await?;
     Ok(())
 }
