@@ -92,7 +92,7 @@ impl Room for Networks {
             return Ok(if plan.orphans.is_empty() { Requeue::Gone } else { Requeue::Done });
         };
         if let Some(namespace) = world.unseen {
-            // It was there before the object: the watch will show it.
+            // It was there before the object: the watch will show it, or one that can be read.
             self.waiting.set(key, BTreeSet::from([Cause::Namespace(namespace)]));
             return Ok(Requeue::Done);
         }

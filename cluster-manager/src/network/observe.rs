@@ -18,7 +18,7 @@ pub(super) struct World {
     pub(super) key: CrKey,
     /// The object, if there is one of that name.
     pub(super) cr: Option<Arc<Cr>>,
-    /// Its own namespace, where the watch of Namespaces does not show it yet.
+    /// Its own namespace, where the watch of Namespaces does not show it yet, or shows what cannot be read.
     pub(super) unseen: Option<Namespace>,
     /// Why nothing is to be done about its NetworkAttachmentDefinitions, if so.
     pub(super) halt: Option<Halt>,
@@ -89,9 +89,10 @@ pub(super) fn world(
         let (sites, surplus) = (Vec::new(), Vec::new());
         return Ok(World { key: key.clone(), cr: None, unseen: None, halt: None, sites, surplus, orphans });
     };
-    let unseen = key.namespace().filter(|namespace| {
-        !cr.terminating && matches!(stores.namespaces().lookup(*namespace), Lookup::Absent)
-    });
+    let namespaces = stores.namespaces();
+    let unseen = key
+        .namespace()
+        .filter(|namespace| !cr.terminating && !matches!(namespaces.lookup(*namespace), Lookup::Present(_)));
     let chosen = if cr.terminating { Ok(Vec::new()) } else { chosen(key, &cr, stores) };
     let (wanted, selector) = match chosen {
         Ok(wanted) => (wanted, None),
@@ -105,7 +106,11 @@ pub(super) fn world(
         .collect();
     let wanted: BTreeSet<NadKey> = wanted.iter().map(|(namespace, _)| key.nad_in(namespace)).collect();
     let (own, others): (Vec<Held>, Vec<Held>) = held.into_iter().partition(|held| held.nad.is_of(&cr.uid));
-    let surplus = own.into_iter().filter(|held| !wanted.contains(&held.key)).collect();
+    // Nobody can say whether the network is for a namespace that cannot be read: what stands there stays.
+    let is_known = |held: &Held| {
+        cr.terminating || !matches!(namespaces.lookup(held.key.namespace()), Lookup::Unreadable(_))
+    };
+    let surplus = own.into_iter().filter(|held| !wanted.contains(&held.key) && is_known(held)).collect();
     let orphans = others.into_iter().filter(|held| held.nad.is_protected()).collect();
     Ok(World { key: key.clone(), cr: Some(cr), unseen: unseen.cloned(), halt, sites, surplus, orphans })
 }
@@ -115,11 +120,11 @@ fn chosen(key: &CrKey, cr: &Cr, stores: &Stores) -> Result<Vec<(Namespace, bool)
     let namespaces = stores.namespaces();
     match key {
         CrKey::Udn(nad) => {
-            // A namespace that cannot be read takes no network for now.
             let takes_primary = match namespaces.lookup(nad.namespace()) {
                 Lookup::Present(place) if place.terminating => return Ok(Vec::new()),
                 Lookup::Present(place) => place.takes_primary(),
-                Lookup::Unreadable(_) | Lookup::Absent => false,
+                // The network is left alone then, see [`World::unseen`].
+                Lookup::Unreadable(_) | Lookup::Absent => return Ok(Vec::new()),
             };
             Ok(vec![(nad.namespace().clone(), takes_primary)])
         }

@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(crate) pods: Vec<Value>,
     /// Nodes.
     pub(crate) nodes: Vec<Value>,
+    /// Names of Namespaces that exist and cannot be read.
+    pub(crate) unreadable_namespaces: Vec<&'static str>,
     /// Network objects that exist and cannot be read.
     pub(crate) unreadable_crs: Vec<CrKey>,
     /// NetworkAttachmentDefinitions that exist and cannot be read.
@@ -71,7 +73,11 @@ impl Seen {
             udns: Store::fixed_unreadable("UserDefinedNetwork", udns, broken(true)),
             cudns: Store::fixed_unreadable("ClusterUserDefinedNetwork", cudns, broken(false)),
             nads: Store::fixed_unreadable("NetworkAttachmentDefinition", nads, broken_nads),
-            namespaces: Store::fixed("Namespace", names.zip(namespaces)),
+            namespaces: Store::fixed_unreadable(
+                "Namespace",
+                names.zip(namespaces),
+                self.unreadable_namespaces.iter().map(|name| (Namespace::from(*name), BROKEN)),
+            ),
             nodes: Store::fixed("Node", node_names.zip(nodes)),
             pods: Store::fixed("Pod", pods),
             mode,

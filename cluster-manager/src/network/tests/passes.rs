@@ -155,6 +155,14 @@ async fn a_namespace_that_is_not_seen_yet_is_waited_for() {
 }
 
 #[tokio::test]
+async fn of_a_namespace_that_cannot_be_read_nothing_is_said_and_it_is_waited_for() {
+    let rig = rig(&Seen { namespaces: Vec::new(), unreadable_namespaces: vec!["blue"], ..fresh() });
+    let pass = rig.pass(&blue()).await;
+    assert_eq!((pass.result.unwrap(), pass.asked.as_str()), (Requeue::Done, ""));
+    assert_eq!(rig.room.waiting.for_cause(&Cause::Namespace("blue".into())), [blue()]);
+}
+
+#[tokio::test]
 async fn a_refused_creation_is_told_and_tried_again_and_the_others_are_made() {
     for (code, reason) in [(403, "Forbidden"), (500, "InternalError")] {
         let refused = "POST /apis/k8s.cni.cncf.io/v1/namespaces/a/network-attachment-definitions";

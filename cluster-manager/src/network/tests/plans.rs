@@ -252,6 +252,16 @@ async fn a_definition_that_is_being_deleted_goes_once_no_pod_uses_it() {
 }
 
 #[tokio::test]
+async fn a_namespace_that_cannot_be_read_keeps_what_stands_in_it() {
+    let mut seen = two();
+    seen.nads = vec![made(&seen, &cudn_key("net"), "b/net").await];
+    seen.namespaces.remove(1);
+    seen.unreadable_namespaces = vec!["b"];
+    let plan = rig(&seen).plan(&cudn_key("net"));
+    assert_eq!((steps(&plan), plan.removals), (vec!["a: create".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
 async fn a_namespace_that_is_no_longer_chosen_loses_its_definition_unless_pods_use_it() {
     let mut seen = two();
     seen.nads = vec![made(&seen, &cudn_key("net"), "b/net").await];
