@@ -14,7 +14,7 @@ use causeway_net::activity::Mode;
 use causeway_net::ipam::nodes::Families;
 use causeway_net::overlap::Internal;
 use causeway_net::uplinks_ready::GatewayMode;
-use causeway_runtime::leader::LeaderMetrics;
+use causeway_runtime::leader::{LeaderMetrics, Leadership};
 use causeway_runtime::writer::WriteMetrics;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -222,7 +222,7 @@ fn rig_with(
         book,
         waiting: Waiting::default(),
         expected: Expected::default(),
-        wake: Wake { queue: KeyQueue::default(), leadership },
+        wake: Wake::new(&KeyQueue::default(), &leadership),
     };
     Rig { room, api }
 }
