@@ -127,7 +127,7 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
             Mode::Everywhere
         },
     };
-    let book = Book::new(plan, &surroundings.leadership);
+    let book = Book::new(plan, &cluster, &surroundings.leadership);
     let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
     let stores = sources.stores.clone();
     let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);

@@ -23,7 +23,7 @@ use super::super::users::Users;
 use super::super::watched::NodeName;
 use super::*;
 use crate::allocation::ClusterPlan;
-use crate::observed::fixtures::{Seen, cudn, layer3, terminating, with};
+use crate::observed::fixtures::{Seen, cluster, cudn, layer3, terminating, with};
 use crate::written::Written;
 
 /// What there is, as the watches show it.
@@ -119,7 +119,7 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
             written: Written::default(),
         },
         seen: seen.stores(world.mode.into()),
-        book: Book::new(plan, &leadership),
+        book: Book::new(plan, &cluster(), &leadership),
         mode: world.mode,
         writer: Writer::new("clustermanager-uplink-controller", WriteMetrics::register(&mut registry)),
         api: Api::all(client),
