@@ -65,6 +65,12 @@ async fn comes_back() -> anyhow::Result<()> {
     }
     ensure!(world.subnet("n1", "a_net").await? == on_n1, "its nodes have other subnets");
 
+    // One whose owner was taken off is still the network's.
+    let before = identity(&world, &nad_path("a", "net")).await?;
+    world.merge(&nad_path("a", "net"), &json!({"metadata": {"ownerReferences": null}})).await?;
+    world.has(&nad_path("a", "net"), "/metadata/ownerReferences/0/uid").await?;
+    ensure!(identity(&world, &nad_path("a", "net")).await? == before, "it is another definition");
+
     // While a pod uses it, a definition that was deleted stays, and says so.
     world.create(&pod("a", "p", "n1", &["default", "a/net"])).await?;
     world.delete(&nad_path("a", "net")).await?;
