@@ -31,6 +31,7 @@ use std::time::Duration;
 use causeway_api::nad::Config;
 use causeway_net::activity::Mode;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
+use causeway_net::render::{self, Cluster, ConfigError};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::leader::Leadership;
 use jiff::Timestamp;
@@ -43,6 +44,7 @@ use self::nads::Nads;
 use self::nodes::Nodes;
 use self::status::Statuses;
 use crate::observed::cr::CrKey;
+use crate::observed::nad::Nad;
 use crate::observed::{Sources, Stores};
 use crate::{Meters, Surroundings};
 
@@ -59,6 +61,8 @@ const PASSES: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Book {
     ledger: Arc<Mutex<Ledger>>,
+    /// What a network that somebody wrote by hand must get on with.
+    cluster: Arc<Cluster>,
     /// Whether the ledger is that of this term.
     made: Arc<AtomicBool>,
     wake: Wake,
@@ -83,7 +87,7 @@ impl fmt::Debug for Book {
 
 impl Book {
     /// A book in which nobody has anything yet.
-    pub(crate) fn new(plan: ClusterPlan, leadership: &Leadership) -> Self {
+    pub(crate) fn new(plan: ClusterPlan, cluster: &Cluster, leadership: &Leadership) -> Self {
         let wake = Wake {
             nads: KeyQueue::new(Pacing::default()),
             nodes: KeyQueue::new(Pacing { min_interval: Some(NODE_INTERVAL), ..Pacing::default() }),
@@ -92,7 +96,8 @@ impl Book {
             networks: Arc::default(),
             leadership: leadership.clone(),
         };
-        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), made: Arc::default(), wake }
+        let ledger = Arc::new(Mutex::new(Ledger::new(plan)));
+        Self { ledger, cluster: Arc::new(cluster.clone()), made: Arc::default(), wake }
     }
 
     /// The numbers of a network that is about to be made.
@@ -144,6 +149,18 @@ impl Book {
         *self.wake.networks.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
     }
 
+    /// Whether a config can be a network of this cluster. One that a network object stands behind was looked at when it was
+    /// made, and what became of it is told there.
+    ///
+    /// # Errors
+    /// It cannot.
+    fn accepts(&self, key: &NadKey, nad: &Nad, config: &Config) -> Result<(), ConfigError> {
+        if nad.controller.is_some() || config.is_default_network() {
+            return Ok(());
+        }
+        render::accept(config, key, &self.cluster).map(drop)
+    }
+
     /// Makes the book anew from what is annotated.
     pub(crate) fn rebuild(&self, stores: &Stores) {
         // First of all: a pod that changes after the snapshot waits for the new ledger.
@@ -153,9 +170,12 @@ impl Book {
         let pods = stores.pods();
         let plan = ledger.plan().clone();
         let follows_pods = plan.mode != Mode::Everywhere;
+        let is_accepted = |(key, nad): &(&NadKey, &Arc<Nad>)| {
+            nad.config().is_none_or(|config| self.accepts(key, nad, config).is_ok())
+        };
         *ledger = Ledger::rebuild(
             plan,
-            nads.iter().map(|(key, nad)| (key.clone(), Arc::clone(nad))),
+            nads.iter().filter(is_accepted).map(|(key, nad)| (key.clone(), Arc::clone(nad))),
             nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
             pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
             Timestamp::now(),

@@ -130,7 +130,7 @@ fn rooms(context: &mut Context, surroundings: &Surroundings) {
     };
     let (mode, watches) = (cluster.gateway_mode, &surroundings.meters.watches);
     let sources = Sources::new(&surroundings.client, mode, &plan.mode, watches);
-    let book = Book::new(plan, &surroundings.leadership);
+    let book = Book::new(plan, &cluster, &surroundings.leadership);
     let stores = sources.stores.clone();
     let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
     let preconfigured = settings.features.preconfigured_udn_addresses();

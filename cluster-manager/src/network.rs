@@ -27,10 +27,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway_api::nad::Config;
 use causeway_api::network::Transport;
 use causeway_net::network::name::{NadKey, Namespace};
-use causeway_net::render::{self, Cluster, Feature, Request, Vids};
+use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::settings::{Features, GatewayMode as SettingsMode, Settings};
 use jiff::Timestamp;
@@ -156,7 +155,7 @@ impl Networks {
         }
     }
 
-    fn render(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) -> Result<Config, String> {
+    fn render(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) -> Result<Rendered, String> {
         let (network, nad) = (key.network(), key.nad_in(namespace));
         let request = Request {
             spec: &cr.network,
@@ -165,8 +164,7 @@ impl Networks {
             uplink: cr.uplinks.first().map(String::as_str),
             vids: Vids::default(),
         };
-        let rendered = render::render(&request, &self.cluster);
-        rendered.map(|rendered| rendered.config).map_err(|error| error.to_string())
+        render::render(&request, &self.cluster).map_err(|error| error.to_string())
     }
 }
 

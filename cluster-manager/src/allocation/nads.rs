@@ -109,7 +109,10 @@ impl Room for Nads {
             }
             // Its network stays what it is, with its ids, for the moment that somebody's edit lasts.
             Ok(config) if self.is_put_right(&nad, config) => {}
-            Ok(config) => self.join(key, &nad, config).await?,
+            Ok(config) => match self.book.accepts(key, &nad, config) {
+                Ok(()) => self.join(key, &nad, config).await?,
+                Err(error) => self.told.tell(key, &nad, &format!("Failed to parse network config: {error}")),
+            },
             Err(error) if **error == ReadError::NotManaged => {
                 self.gone(key);
                 self.told.forget(key);

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::observed::fixtures::{
-    Seen, cudn, foreign_nad, layer3, pod, primary_config, primary_namespace, terminating, udn, with,
+    Seen, cluster, cudn, foreign_nad, layer3, pod, primary_config, primary_namespace, terminating, udn, with,
 };
 
 /// The three rooms and what they asked for and told.
@@ -92,7 +92,7 @@ fn rig(seen: &Seen, mode: Mode, failure: Option<u16>, default: Option<&str>) -> 
         defaults: Defaults::default(),
         mode,
     };
-    let book = Book::new(plan, &leadership);
+    let book = Book::new(plan, &cluster(), &leadership);
     let stores = seen.stores(causeway_api::nad::GatewayMode::Shared);
     book.rebuild(&stores);
     let hand = |manager| Writer::new(manager, writes.clone());
@@ -235,6 +235,42 @@ async fn a_broken_config_is_told_once_and_its_network_goes_on() {
     let [note] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(note.starts_with("InvalidConfig: Failed to parse network config: "), "{note}");
     assert_eq!(rig.book.lock().network_names(), ["blue_net".into()]);
+}
+
+#[tokio::test]
+async fn a_definition_written_by_hand_that_cannot_be_a_network_of_this_cluster_is_told_why_and_is_none() {
+    let by_hand = |change: &str| {
+        let config = primary_config("blue/net", "by-hand");
+        foreign_nad("blue", "net", &config.replace("10.50.0.0/16", change))
+    };
+    let overlap = "Failed to parse network config: invalid subnet configuration: pod or join subnet overlaps with \
+                   already configured internal subnets: ";
+    for (subnets, why) in [
+        (
+            "172.30.4.0/22",
+            format!(r#"{overlap}user defined subnet "172.30.4.0/22" overlaps service subnet "172.30.0.0/16""#),
+        ),
+        (
+            "fd00:50::/48",
+            "Failed to parse network config: invalid subnet configuration: error while parsing subnets: network \
+             by-hand is attempting to use ipv6 subnets but the cluster does not support ipv6"
+                .to_owned(),
+        ),
+    ] {
+        let seen = Seen { udns: Vec::new(), nads: vec![by_hand(subnets)], ..blue() };
+        let mut rig = rig(&seen, Mode::Everywhere, None, None);
+        rig.nads.reconcile(&key()).await.unwrap();
+        assert_eq!(rig.notes(), [format!("InvalidConfig: {why}")]);
+        assert_eq!((rig.book.lock().network_names(), rig.asked().len()), (Vec::new(), 0), "{subnets}");
+        // Put right, it is one.
+        rig.nads = with_stores(&rig, &Seen { nads: vec![by_hand("10.50.0.0/16")], ..seen });
+        rig.nads.reconcile(&key()).await.unwrap();
+        assert_eq!(rig.book.lock().network_names(), ["by-hand".into()]);
+        // Spoilt again, what it was goes on until somebody decides.
+        rig.nads = with_stores(&rig, &Seen { nads: vec![by_hand(subnets)], ..blue() });
+        rig.nads.reconcile(&key()).await.unwrap();
+        assert_eq!(rig.book.lock().network_names(), ["by-hand".into()]);
+    }
 }
 
 /// The room of definitions over other snapshots.

@@ -336,7 +336,8 @@ pub(super) async fn run(
     if plan.protect {
         hand.protect(key, cr).await?;
     }
-    let mut outcome = Outcome { halt: plan.halt.clone(), ..Outcome::default() };
+    let (halt, ignored) = (plan.halt.clone(), plan.ignored.clone());
+    let mut outcome = Outcome { halt, ignored, ..Outcome::default() };
     let mut rest = Rest { causes: plan.causes.clone(), ..Rest::default() };
     // Boxed: the compiler cannot tell yet that futures made by a closure over references may move between threads.
     let mut work: Vec<BoxFuture<'_, Done>> = Vec::new();

@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use causeway_api::annotation::network::NETWORK_NAME;
 use causeway_api::label::PRIMARY_NETWORK;
 use causeway_api::nad::{Config, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_net::network::name::{NadKey, Namespace};
+use causeway_net::render::Rendered;
 use causeway_runtime::watch::NamespacedName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
@@ -35,6 +37,8 @@ pub(super) struct Plan {
     pub(super) removals: Vec<(NadKey, Removal)>,
     /// What to do about those of an object that is gone.
     pub(super) orphans: Vec<(NadKey, Removal)>,
+    /// Fields of the object that have no effect, as their feature is off.
+    pub(super) ignored: Vec<&'static str>,
     /// Whether our finalizer goes once every removal succeeded.
     pub(super) release: bool,
     /// What a change of would let the network get on.
@@ -88,13 +92,14 @@ pub(super) enum Removal {
 }
 
 /// Plans everything about one network object; `render` makes the config for a namespace, or says why it cannot.
-pub(super) fn network(world: &World, render: impl Fn(&Cr, &Namespace) -> Result<Config, String>) -> Plan {
+pub(super) fn network(world: &World, render: impl Fn(&Cr, &Namespace) -> Result<Rendered, String>) -> Plan {
     let mut plan = Plan {
         protect: false,
         halt: None,
         sites: Vec::new(),
         removals: Vec::new(),
         orphans: world.orphans.iter().map(|held| (held.key.clone(), removal(held))).collect(),
+        ignored: Vec::new(),
         release: false,
         causes: BTreeSet::new(),
     };
@@ -119,19 +124,20 @@ pub(super) fn network(world: &World, render: impl Fn(&Cr, &Namespace) -> Result<
         return plan;
     }
     plan.protect = !cr.is_protected();
-    let mut rendered: Option<Result<Config, String>> = None;
+    let mut rendered: Option<Result<Rendered, String>> = None;
     for site in &world.sites {
         // Configs of one network differ in the name of their NetworkAttachmentDefinition alone.
         let config = rendered
             .get_or_insert_with(|| render(cr, &site.namespace))
             .clone()
-            .map(|config| Config { nad_name: world.key.nad_in(&site.namespace).to_string(), ..config });
+            .map(|all| Config { nad_name: world.key.nad_in(&site.namespace).to_string(), ..all.config });
         let step = in_namespace(&world.key, cr, site, config);
         if !matches!(step, SiteStep::Keep | SiteStep::Create(_) | SiteStep::Update(_)) {
             plan.causes.extend(causes(&world.key.nad_in(&site.namespace)));
         }
         plan.sites.push((site.namespace.clone(), step));
     }
+    plan.ignored = rendered.and_then(Result::ok).map(|rendered| rendered.ignored).unwrap_or_default();
     plan
 }
 
@@ -155,7 +161,7 @@ fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String
         return SiteStep::Refuse(no_label(&site.namespace));
     }
     if let Some(nad) = nad {
-        if !nad.is_of(&cr.uid) {
+        if !is_of(key, cr, nad) {
             let name = key.nad_in(&site.namespace);
             return SiteStep::Refuse(format!(
                 "foreign NetworkAttachmentDefinition with the desired name already exist [{name}]"
@@ -187,6 +193,14 @@ fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String
             _ => SiteStep::Create(Box::new(draft(key, cr, &site.namespace, config))),
         },
     }
+}
+
+/// Whether a NetworkAttachmentDefinition is the network's: the object controls it, or did until somebody took the owner off.
+/// Then our finalizer is on it, nobody else controls it, and it is annotated with the network.
+fn is_of(key: &CrKey, cr: &Cr, nad: &Nad) -> bool {
+    let is_free = || nad.owners.iter().all(|owner| owner.controller != Some(true));
+    let network = || nad.annotations.get(NETWORK_NAME).is_some_and(|name| *name == key.network().as_str());
+    nad.is_of(&cr.uid) || (nad.is_protected() && is_free() && network())
 }
 
 /// The refusal in a namespace that has a primary network already.

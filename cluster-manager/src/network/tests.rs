@@ -11,9 +11,6 @@ use std::sync::Mutex;
 
 use causeway_api::nad::Defaults;
 use causeway_net::activity::Mode;
-use causeway_net::ipam::nodes::Families;
-use causeway_net::overlap::Internal;
-use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::leader::{LeaderMetrics, Leadership};
 use causeway_runtime::writer::WriteMetrics;
 use http::{Request, Response};
@@ -26,7 +23,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::allocation::ClusterPlan;
 use crate::observed::fixtures::{
-    BROKEN, Seen, cudn, foreign_nad, layer2_secondary, layer3, namespace, pod, primary_config,
+    BROKEN, Seen, cluster, cudn, foreign_nad, layer2_secondary, layer3, namespace, pod, primary_config,
     primary_namespace, terminating, udn, with,
 };
 
@@ -188,21 +185,7 @@ fn rig_with(
     let api = Arc::new(api);
     let mut registry = Registry::default();
     let leadership = Leadership::alone(&CancellationToken::new(), &LeaderMetrics::register(&mut registry));
-    let subnets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    let cluster = Cluster {
-        internal: Internal {
-            cluster: subnets(&["10.128.0.0/14"]),
-            services: subnets(&["172.30.0.0/16"]),
-            join: subnets(&["100.64.0.0/16", "fd98::/64"]),
-            masquerade: subnets(&["169.254.0.0/17", "fd69::/112"]),
-            transit: subnets(&["100.88.0.0/16", "fd97::/64"]),
-            user_join: subnets(&["100.65.0.0/16", "fd99::/64"]),
-        },
-        families: Families::V4,
-        gateway_mode: GatewayMode::Shared.into(),
-        mtu: 1400,
-        features: BTreeSet::new(),
-    };
+    let cluster = cluster();
     let plan = ClusterPlan {
         ranges: Vec::new(),
         transit: ("100.88.0.0/16".parse().unwrap(), "fd97::/64".parse().unwrap()),
@@ -210,7 +193,7 @@ fn rig_with(
         mode: Mode::Everywhere,
     };
     let (mode, stores) = (cluster.gateway_mode, seen.stores(cluster.gateway_mode));
-    let book = Book::new(plan, &leadership);
+    let book = Book::new(plan, &cluster, &leadership);
     let metrics = WriteMetrics::register(&mut registry);
     let hand = Hand::new(client(&api), metrics, leadership.clone(), mode, stores.clone(), book.clone());
     let room = Networks {

@@ -20,6 +20,8 @@ pub(super) struct Outcome {
     pub(super) terminating: Vec<NadKey>,
     /// What went wrong, a text each.
     pub(super) problems: Vec<String>,
+    /// Fields of the object that have no effect, as their feature is off.
+    pub(super) ignored: Vec<&'static str>,
 }
 
 /// What `NetworkCreated` should say.
@@ -42,10 +44,16 @@ pub(super) fn created(key: &CrKey, cr: &Cr, outcome: &Outcome) -> Wanted {
     let present: Vec<NadKey> = outcome.there.iter().map(|namespace| key.nad_in(namespace)).collect();
     let facts =
         Created { present: present.iter().collect(), deleting: outcome.terminating.iter().collect(), errors };
-    let wanted = match key {
+    let mut wanted = match key {
         CrKey::Udn(_) => udn_created(facts),
         CrKey::Cudn(_) => cudn_created(facts),
     };
+    if wanted.status == ConditionStatus::True && !outcome.ignored.is_empty() {
+        // Upstream drops them without a word. All of them are of one feature.
+        let fields = outcome.ignored.join(", ");
+        wanted.message =
+            format!("{}; without effect, as preconfigured addresses are off: {fields}", wanted.message);
+    }
     Wanted { observed_generation: cr.generation, ..wanted }
 }
 

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use causeway_net::ipam::nodes::Families;
+use causeway_net::overlap::Internal;
+use causeway_net::render::Cluster;
 use causeway_runtime::watch::{Change, NamespacedName, Store};
 use serde_json::{Value, json};
 
@@ -196,4 +199,23 @@ pub(crate) fn primary_config(key: &str, network: &str) -> String {
     json!({"cniVersion": "1.1.0", "type": "ovn-k8s-cni-overlay", "netAttachDefName": key, "name": network,
         "topology": "layer3", "role": "primary", "subnets": "10.50.0.0/16"})
     .to_string()
+}
+
+/// A cluster of IPv4 in which nothing is switched on.
+pub(crate) fn cluster() -> Cluster {
+    let subnets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    Cluster {
+        internal: Internal {
+            cluster: subnets(&["10.128.0.0/14"]),
+            services: subnets(&["172.30.0.0/16"]),
+            join: subnets(&["100.64.0.0/16", "fd98::/64"]),
+            masquerade: subnets(&["169.254.0.0/17", "fd69::/112"]),
+            transit: subnets(&["100.88.0.0/16", "fd97::/64"]),
+            user_join: subnets(&["100.65.0.0/16", "fd99::/64"]),
+        },
+        families: Families::V4,
+        gateway_mode: GatewayMode::Shared,
+        mtu: 1400,
+        features: std::collections::BTreeSet::new(),
+    }
 }

@@ -377,6 +377,19 @@ async fn a_udn_whose_namespace_goes_is_told_nothing() {
 }
 
 #[tokio::test]
+async fn fields_without_effect_are_told_beside_the_creation() {
+    let spec = json!({"topology": "Layer2", "layer2": {"role": "Primary", "subnets": ["10.30.0.0/16"],
+        "reservedSubnets": ["10.30.4.0/24"], "defaultGatewayIPs": ["10.30.2.7"]}});
+    let seen = Seen { udns: vec![udn("blue", "net", spec)], ..fresh() };
+    let rig = rig(&seen);
+    rig.pass(&blue()).await.result.unwrap();
+    let (status, _, message) = rig.condition(BLUE, "NetworkCreated").unwrap();
+    assert_eq!(status, "True");
+    assert!(message.ends_with("off: reservedSubnets, defaultGatewayIPs"), "{message}");
+    assert_eq!(rig.restarted(&seen).pass(&blue()).await.asked, "", "and told once");
+}
+
+#[tokio::test]
 async fn a_transport_is_told_of_beside_the_creation_in_one_write() {
     let network = with(layer3(), "/transport", json!("NoOverlay"));
     let network = with(network, "/noOverlay", json!({"outboundSNAT": "Enabled", "routing": "Unmanaged"}));

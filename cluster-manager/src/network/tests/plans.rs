@@ -124,6 +124,31 @@ async fn a_definition_of_somebody_else_is_reported_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_definition_that_somebody_took_the_owner_from_gets_it_back_and_one_of_others_does_not() {
+    let mut seen = blue();
+    let nad = made(&seen, &udn_key("blue", "net"), "blue/net").await;
+    let owner = nad["metadata"]["ownerReferences"].clone();
+    let loose = with(nad.clone(), "/metadata/ownerReferences", json!([]));
+    seen.nads = vec![loose.clone()];
+    let plan = rig(&seen).plan(&udn_key("blue", "net"));
+    let [(_, SiteStep::Update(change))] = plan.sites.as_slice() else { panic!("{plan:?}") };
+    assert_eq!(change.0["metadata"]["ownerReferences"], owner);
+    let other =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "other", "controller": true}]);
+    let annotated = |name: &str| json!({"k8s.ovn.org/network-name": name});
+    for foreign in [
+        with(loose.clone(), "/metadata/ownerReferences", other),
+        with(loose.clone(), "/metadata/finalizers", json!([])),
+        with(loose.clone(), "/metadata/annotations", annotated("blue_other")),
+        with(loose.clone(), "/metadata/annotations", json!({})),
+    ] {
+        seen.nads = vec![foreign];
+        let why = refusal(&rig(&seen).plan(&udn_key("blue", "net")));
+        assert_eq!(why, "foreign NetworkAttachmentDefinition with the desired name already exist [blue/net]");
+    }
+}
+
+#[tokio::test]
 async fn of_a_udn_and_a_cudn_of_one_name_the_later_one_is_refused_in_that_namespace_alone() {
     let mut seen = two();
     seen.udns = vec![with(udn("a", "net", layer3()), "/metadata/uid", json!("uid-udn"))];

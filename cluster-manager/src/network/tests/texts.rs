@@ -60,6 +60,17 @@ fn created_says_where_the_network_is_what_goes_and_what_is_wrong() {
                 "NetworkAttachmentDefinition are being deleted: [a/net b/net]",
             ),
         ),
+        (
+            &udn,
+            Outcome { ignored: vec!["reservedSubnets", "defaultGatewayIPs"], ..there() },
+            (
+                yes,
+                "NetworkAttachmentDefinitionCreated",
+                "NetworkAttachmentDefinition has been created; without effect, as preconfigured addresses are off: \
+                 reservedSubnets, defaultGatewayIPs",
+            ),
+        ),
+        (&udn, Outcome { ignored: vec!["reservedSubnets"], ..wrong() }, (no, "SyncError", "a\nz")),
         (&udn, wrong(), (no, "SyncError", "a\nz")),
         (&cudn_key, wrong(), (no, "NetworkAttachmentDefinitionSyncError", "a\nz")),
         (&cudn_key, halted(Halt::Ignored("off")), (no, "NetworkAttachmentDefinitionSyncError", "off")),

@@ -22,7 +22,7 @@ use super::super::observe::StateIndex;
 use super::super::users::Users;
 use super::*;
 use crate::allocation::ClusterPlan;
-use crate::observed::fixtures::{Seen, cudn, layer3, terminating, with};
+use crate::observed::fixtures::{Seen, cluster, cudn, layer3, terminating, with};
 use crate::written::Written;
 
 /// What there is, as the watches show it.
@@ -114,7 +114,7 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
             users: Users::default(),
             written: Written::default(),
         },
-        book: Book::new(plan, &leadership),
+        book: Book::new(plan, &cluster(), &leadership),
         mode: world.mode,
         writer: Writer::new("clustermanager-uplink-controller", WriteMetrics::register(&mut registry)),
         api: Api::all(client),
