@@ -214,3 +214,6 @@ fn parsed<T: std::str::FromStr>(field: &'static str, texts: &[String]) -> Result
     let one = |text: &String| text.parse().map_err(|_| ExitError::Field { field, text: text.clone() });
     texts.iter().map(one).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -318,3 +318,10 @@ fn ip_word(address: IpAddr) -> &'static str {
 fn switch(name: String, other_config: Pairs, external_ids: Pairs) -> LogicalSwitch {
     LogicalSwitch { name, other_config, external_ids, ..LogicalSwitch::default() }
 }
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+pub(in crate::topology) mod fixture;
