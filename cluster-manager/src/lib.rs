@@ -106,12 +106,12 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    rooms(context, &surroundings);
+    networks(context, &surroundings);
     Ok(())
 }
 
 /// Starts the rooms: they share what they watch and who has which number.
-fn rooms(context: &mut Context, surroundings: &Surroundings) {
+fn networks(context: &mut Context, surroundings: &Surroundings) {
     let settings = context.settings.clone();
     let cluster = cluster(&settings);
     let ranges = settings.cluster_subnets.iter();
