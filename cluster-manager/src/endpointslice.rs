@@ -4,7 +4,7 @@
 //! Kubernetes knows pods by their addresses on the default network, so its slices are no use to the load balancers of
 //! another network; those read the mirrors.
 //!
-//! In: watches of EndpointSlices, pods and NetworkAttachmentDefinitions. Out: mirrored EndpointSlices, and Events on
+//! In: a watch of EndpointSlices, and what several rooms see of pods and NetworkAttachmentDefinitions. Out: mirrored EndpointSlices, and Events on
 //! Services some of whose endpoints have no address on the network. The key is the slice that is mirrored, also one that
 //! does not exist: its mirrors have to go.
 //!
@@ -31,19 +31,17 @@ mod tell;
 #[cfg(test)]
 mod tests;
 mod watched;
-mod written;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, Watch};
+use causeway_runtime::watch::{self, NamespacedName, Watch};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::{Api, Client};
+use kube::Api;
 use prometheus_client::registry::Registry;
 use tracing::debug;
 
@@ -51,12 +49,15 @@ use self::apply::Hand;
 use self::confirm::Reader;
 use self::error::MirrorError;
 use self::metrics::Metrics;
-use self::observe::{Index, Stores};
+use self::observe::{Index, Stores, primary};
+use self::plan::Step;
 use self::tell::Voice;
-use self::watched::{
-    AttachmentKey, KUBERNETES, MANAGED_BY, MIRRORS, Mirror, Pod, PodKey, Primary, Slice, SliceKey, WatchedPod,
-};
-use self::written::Written;
+use self::watched::{KUBERNETES, MANAGED_BY, MIRRORS, Slice, SliceKey};
+use crate::observed::Sources;
+use crate::observed::nad::Nad;
+use crate::observed::pod::{Machine, Pod, Reach};
+use crate::wake::Wake;
+use crate::written::{UNSEEN, Written};
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one slice that events ask for: the pods of a Service get their addresses together.
@@ -87,47 +88,58 @@ impl Room for MirroredSlices {
         confirm::no_network(key, &plan, &self.reader).await?;
         apply::run(key, &plan, &self.hand, &self.metrics).await?;
         self.voice.tell(key, &world, &plan);
-        Ok(if world.source.is_some() { Requeue::Done } else { Requeue::Gone })
+        // One that is gone before the watch showed it is missed by nobody else.
+        let made = plan.steps.iter().any(|step| matches!(step, Step::Create { .. }));
+        Ok(match world.source {
+            _ if made || world.unseen => Requeue::After(UNSEEN),
+            Some(_) => Requeue::Done,
+            None => Requeue::Gone,
+        })
     }
 }
 
-/// The controller with its watches, before it is started.
+/// The controller with its watch, before it is started.
 pub struct Controller {
     slices: Watch<EndpointSlice, SliceKey, Slice>,
-    pods: Watch<WatchedPod, PodKey, Pod>,
-    primaries: Watch<NetworkAttachmentDefinition, AttachmentKey, Primary>,
     queue: KeyQueue<SliceKey>,
     room: MirroredSlices,
     leadership: Leadership,
 }
 
 impl Controller {
-    /// A controller over this connection, with its metrics in `registry`, for a cluster of this gateway mode.
+    /// A controller over this connection, with its metrics in `registry`, subscribed to what it needs.
     #[must_use]
-    pub fn new(surroundings: &Surroundings, mode: GatewayMode, registry: &mut Registry) -> Self {
+    pub(crate) fn new(
+        surroundings: &Surroundings,
+        registry: &mut Registry,
+        sources: Sources,
+    ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
-        let wake = Wake { queue: queue.clone(), leadership: leadership.clone() };
-        let (slices, pods, primaries, stores) = watches(client, mode, &wake);
+        // Those of headless Services come along: a mirror that somebody gave their label must not vanish from sight.
+        let ours = watch::config().labels(&format!("{MANAGED_BY} in ({KUBERNETES},{MIRRORS})"));
+        let slices = Watch::new(Api::all(client.clone()), ours, SliceKey::of, Slice::of);
+        let stores = Stores {
+            slices: slices.store(),
+            shared: sources.stores.clone(),
+            index: Index::default(),
+            written: Written::default(),
+        };
+        let bells = Bells { wake: Wake::new(&queue, leadership), stores: stores.clone() };
+        let (slices, sources) = (bells.subscribe(slices), bells.subscribe_shared(sources));
         let written = stores.written.clone();
         let room = MirroredSlices {
+            reader: Reader::new(client.clone(), stores.shared.mode()),
             stores,
-            reader: Reader::new(client.clone(), mode),
             hand: Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), written),
             metrics: Metrics::register(registry),
             voice: Voice::new(recorder.clone()),
         };
-        Self {
-            slices: slices.metered(&meters.watches),
-            pods: pods.metered(&meters.watches),
-            primaries: primaries.metered(&meters.watches),
-            queue,
-            room,
-            leadership: leadership.clone(),
-        }
+        let slices = slices.metered(&meters.watches);
+        (Self { slices, queue, room, leadership: leadership.clone() }, sources)
     }
 
-    /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
+    /// Starts the watch, and in each term of leadership the engine, once every kind has been listed. An API server
     /// that is away is waited for; `readiness` says so meanwhile. A standby has the same snapshots as the leader, so it
     /// takes over without reading anything.
     pub fn start(self, tasks: &Tasks, readiness: &Readiness, meters: &Meters, resync: Option<Duration>) {
@@ -136,8 +148,6 @@ impl Controller {
 
         let stop = tasks.stop();
         tasks.spawn("watch of EndpointSlices", self.slices.run(stop.clone()));
-        tasks.spawn("watch of pods for EndpointSlices", self.pods.run(stop.clone()));
-        tasks.spawn("watch of primary networks for EndpointSlices", self.primaries.run(stop.clone()));
 
         let (room, queue, metrics, leadership) =
             (self.room, self.queue, meters.engine.clone(), self.leadership);
@@ -160,84 +170,76 @@ impl Controller {
 impl MirroredSlices {
     /// Every key that there can be something to do for: nothing is done about the slices of other namespaces.
     fn everything(&self) -> BTreeSet<SliceKey> {
-        self.stores.index.of_concern()
+        self.stores.of_concern()
     }
 }
 
-/// What changes are passed on to. A standby is not woken: it looks at everything when it takes over, and keys that nobody
-/// takes would pile up.
+/// What each change wakes: the slices that it concerns.
 #[derive(Clone)]
-struct Wake {
-    queue: KeyQueue<SliceKey>,
-    leadership: Leadership,
+struct Bells {
+    wake: Wake<SliceKey>,
+    stores: Stores,
 }
 
-impl Wake {
-    fn up(&self, keys: impl IntoIterator<Item = SliceKey>) {
-        if self.leadership.leads() {
-            self.queue.enqueue_all(keys);
-        }
+impl Bells {
+    /// To the kind of this room.
+    fn subscribe(
+        &self,
+        slices: Watch<EndpointSlice, SliceKey, Slice>,
+    ) -> Watch<EndpointSlice, SliceKey, Slice> {
+        let bells = self.clone();
+        slices.on_change(move |change| {
+            let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
+            bells.stores.index.slice(key, old, new);
+            bells.stores.written.seen(key, new.and_then(Slice::mirror));
+            let concerned: BTreeSet<SliceKey> =
+                old.into_iter().chain(new).map(|slice| slice.concerns(key)).collect();
+            bells.wake.up(concerned.into_iter().filter(|source| bells.stores.is_of_concern(source)));
+        })
     }
-}
 
-type Watches = (
-    Watch<EndpointSlice, SliceKey, Slice>,
-    Watch<WatchedPod, PodKey, Pod>,
-    Watch<NetworkAttachmentDefinition, AttachmentKey, Primary>,
-    Stores,
-);
+    /// To the kinds that several rooms see.
+    fn subscribe_shared(&self, sources: Sources) -> Sources {
+        let bells = self.clone();
+        let pods = sources.pods.on_change(move |change| {
+            let (old, new) = (change.old.as_deref(), change.new.as_deref());
+            // Without a value before it may have been unreadable, which mirrors show too.
+            if old.is_none() || change.unreadable.is_some() || is_seen(old, new) {
+                bells.pod(change.key, old, new);
+            }
+        });
+        let bells = self.clone();
+        let nads = sources.nads.on_change(move |change| {
+            let network =
+                |nad: Option<&Nad>| nad.and_then(|nad| Some((primary(nad)?.to_owned(), nad.created)));
+            let same = network(change.old.as_deref()) == network(change.new.as_deref());
+            // Without a value before it may have been unreadable, and then nothing was done in its namespace.
+            if !same || change.old.is_none() {
+                let sources = bells.stores.index.sources_in(change.key.namespace().as_str()).into_iter();
+                bells.wake.up(sources.filter(|source| !same || bells.stores.is_of_concern(source)));
+            }
+        });
+        Sources { nads, pods, ..sources }
+    }
 
-/// The three watches, each of which wakes the room for the slices that a change concerns.
-fn watches(client: &Client, mode: GatewayMode, wake: &Wake) -> Watches {
-    // Those of headless Services come along: a mirror that somebody gave their label must not vanish from sight.
-    let ours = watch::config().labels(&format!("{MANAGED_BY} in ({KUBERNETES},{MIRRORS})"));
-    let slices = Watch::new(Api::all(client.clone()), ours, SliceKey::of, Slice::of);
-    let pods = Watch::new(Api::all(client.clone()), watch::config(), PodKey::of, Pod::of);
-    let primaries = Watch::new(
-        Api::all(client.clone()),
-        watch::config(),
-        AttachmentKey::of,
-        move |attachment: NetworkAttachmentDefinition| Primary::of(&attachment, mode),
-    );
-    let stores = Stores {
-        slices: slices.store(),
-        pods: pods.store(),
-        primaries: primaries.store(),
-        index: Index::default(),
-        written: Written::default(),
-    };
-
-    let (woken, all) = (wake.clone(), stores.clone());
-    let slices = slices.on_change(move |change| {
-        let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
-        let concerned: BTreeSet<SliceKey> =
-            old.into_iter().chain(new).map(|slice| slice.concerns(key)).collect();
-        all.index.slice(key, old, new);
-        all.written.seen(mirror(old), mirror(new));
-        woken.up(concerned.into_iter().filter(|source| all.index.is_of_concern(source)));
-    });
-    let (woken, all) = (wake.clone(), stores.clone());
-    let pods = pods.on_change(move |change| {
-        let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
-        all.index.pod(key, new);
+    fn pod(&self, key: &NamespacedName, old: Option<&Pod>, new: Option<&Pod>) {
+        let index = &self.stores.index;
+        index.pod(key, new);
         let mut pods = BTreeSet::from([key.clone()]);
         // Whether a machine moves shows in all its pods.
         for machine in [old, new].into_iter().flatten().filter_map(|pod| pod.machine.as_ref()) {
-            pods.extend(all.pods_of_machine(key.namespace(), machine));
+            pods.extend(self.stores.pods_of_machine(&key.namespace, machine));
         }
-        woken.up(all.index.slices_of(&pods).into_iter().filter(|source| all.index.is_of_concern(source)));
-    });
-    let (woken, all) = (wake.clone(), stores.clone());
-    let primaries = primaries.on_change(move |change| {
-        all.index.primary(change.key, change.new.as_deref());
-        woken.up(all.index.sources_in(change.key.namespace()));
-    });
-    (slices, pods, primaries, stores)
+        let slices = index.slices_of(&pods).into_iter();
+        self.wake.up(slices.filter(|source| self.stores.is_of_concern(source)));
+    }
 }
 
-fn mirror(slice: Option<&Slice>) -> Option<&Mirror> {
-    match slice {
-        Some(Slice::Mirror(mirror)) => Some(mirror),
-        Some(Slice::Source(_)) | None => None,
-    }
+/// Whether a change of a pod is one that mirrors can show. A pod that says nothing is as good as none.
+fn is_seen(old: Option<&Pod>, new: Option<&Pod>) -> bool {
+    shown(old) != shown(new)
+}
+
+fn shown(pod: Option<&Pod>) -> (Reach<'_>, Option<&Machine>) {
+    pod.map_or((Reach::Networks(&[]), None), |pod| (pod.reach(), pod.machine.as_deref()))
 }

@@ -1,8 +1,8 @@
 //! Controllers that need only the API server.
 //!
 //! In: settings, and the API server. Out: conditions, finalizers, objects and deletions, each by one room: [`uplink`],
-//! [`network`] (NetworkAttachmentDefinitions), [`allocation`] (ids and subnets), [`endpointslice`]. What the rooms of tenant
-//! networks watch stands in [`observed`].
+//! [`network`] (NetworkAttachmentDefinitions), [`allocation`] (ids and subnets), [`endpointslice`]. What several of them
+//! watch stands in [`observed`].
 //!
 //! Never does: touch a node's kernel, Open vSwitch or OVN, or write while another replica leads.
 //!
@@ -13,10 +13,12 @@
 mod allocation;
 pub mod endpointslice;
 mod expected;
+mod groups;
 mod network;
 mod observed;
 mod side_by_side;
 pub mod uplink;
+mod wake;
 mod written;
 
 use causeway_api::nad::{DEFAULT_NETWORK, Defaults};
@@ -104,13 +106,12 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    networks(context, &surroundings);
-    mirrors(context, &surroundings);
+    rooms(context, &surroundings);
     Ok(())
 }
 
-/// Starts the rooms of tenant networks: they share what they watch and who has which number.
-fn networks(context: &mut Context, surroundings: &Surroundings) {
+/// Starts the rooms: they share what they watch and who has which number.
+fn rooms(context: &mut Context, surroundings: &Surroundings) {
     let settings = context.settings.clone();
     let cluster = cluster(&settings);
     let ranges = settings.cluster_subnets.iter();
@@ -127,14 +128,16 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
             Mode::Everywhere
         },
     };
+    let (mode, watches) = (cluster.gateway_mode, &surroundings.meters.watches);
+    let sources = Sources::new(&surroundings.client, mode, &plan.mode, watches);
     let book = Book::new(plan, &cluster, &surroundings.leadership);
-    let sources = Sources::new(&surroundings.client, cluster.gateway_mode, &surroundings.meters.watches);
     let stores = sources.stores.clone();
     let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
     let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
     let sources = uplinks(context, surroundings, &book, sources);
+    let sources = mirrors(context, surroundings, sources);
     sources.start(&context.tasks, &context.readiness);
 
     let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
@@ -206,11 +209,11 @@ const fn gateway_mode(settings: &Settings) -> GatewayMode {
 }
 
 /// Starts the room that mirrors EndpointSlices.
-fn mirrors(context: &mut Context, surroundings: &Surroundings) {
-    let mode = gateway_mode(&context.settings).into();
-    let mirrors = endpointslice::Controller::new(surroundings, mode, &mut context.registry);
+fn mirrors(context: &mut Context, surroundings: &Surroundings, sources: Sources) -> Sources {
+    let (mirrors, sources) = endpointslice::Controller::new(surroundings, &mut context.registry, sources);
     mirrors.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
     info!(identity = context.settings.identity, "Mirror controller of EndpointSlices started");
+    sources
 }
 
 fn reporter(context: &Context) -> Reporter {

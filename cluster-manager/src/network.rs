@@ -31,7 +31,6 @@ use causeway_api::network::Transport;
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
-use causeway_runtime::leader::Leadership;
 use causeway_runtime::settings::{Features, GatewayMode as SettingsMode, Settings};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +46,7 @@ use crate::observed::index::{Cause, Waiting};
 use crate::observed::nad::Nad;
 use crate::observed::place::Place;
 use crate::observed::{Sources, Stores};
+use crate::wake::Wake;
 use crate::written::UNSEEN;
 use crate::{Meters, Surroundings};
 
@@ -67,7 +67,7 @@ struct Networks {
     book: Book,
     waiting: Waiting,
     expected: Expected<CrKey>,
-    wake: Wake,
+    wake: Wake<CrKey>,
 }
 
 impl Room for Networks {
@@ -180,21 +180,6 @@ pub(crate) fn features(settings: &Settings) -> BTreeSet<Feature> {
     switches.into_iter().filter(|(_, on)| *on).map(|(feature, _)| feature).collect()
 }
 
-/// What changes are passed on to. A standby is not woken.
-#[derive(Clone, Debug)]
-struct Wake {
-    queue: KeyQueue<CrKey>,
-    leadership: Leadership,
-}
-
-impl Wake {
-    fn up(&self, keys: impl IntoIterator<Item = CrKey>) {
-        if self.leadership.leads() {
-            self.queue.enqueue_all(keys);
-        }
-    }
-}
-
 /// The controller, before it runs.
 pub(crate) struct Controller {
     room: Networks,
@@ -221,7 +206,7 @@ impl Controller {
             stores.clone(),
             book.clone(),
         );
-        let wake = Wake { queue: queue.clone(), leadership: leadership.clone() };
+        let wake = Wake::new(&queue, leadership);
         let room = Networks {
             stores,
             cluster: Arc::new(cluster),
@@ -257,14 +242,11 @@ impl Controller {
 }
 
 /// Each watch wakes the networks that a change concerns.
-fn subscribe(sources: Sources, wake: &Wake, room: &Networks) -> Sources {
-    let of_cr = |wake: &Wake, room: &Networks| {
+fn subscribe(sources: Sources, wake: &Wake<CrKey>, room: &Networks) -> Sources {
+    let of_cr = |wake: &Wake<CrKey>, room: &Networks| {
         let (wake, expected) = (wake.clone(), room.expected.clone());
         move |key: &CrKey, old: Option<&Cr>, new: Option<&Cr>| {
-            let echo = old.zip(new).is_some_and(|(old, new)| {
-                !new.differs_beyond_status(old) && expected.are_met_by(key, &new.conditions)
-            });
-            if !echo {
+            if !expected.are_echoed(key, old, new) {
                 wake.up([key.clone()]);
             }
         }

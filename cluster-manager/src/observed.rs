@@ -1,7 +1,8 @@
-//! What the rooms of tenant networks watch: network objects, NetworkAttachmentDefinitions, Namespaces, Nodes and Pods.
+//! What several rooms watch: network objects, NetworkAttachmentDefinitions, Namespaces, Nodes and Pods.
 //!
 //! In: the API server. Out: snapshots of slim values ([`Stores`]) and an [`index::Index`] of what belongs together. Each
-//! kind is watched once, whichever rooms read it.
+//! kind is watched once, whichever rooms read it, and a value holds what any of them reads: so a room that is told of a
+//! change first looks whether it is one of what it reads. Kinds of one room are watched by that room.
 //!
 //! Never does: decide anything, or write.
 
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
 use causeway_api::udn::UserDefinedNetwork;
+use causeway_net::activity;
 use causeway_net::network::name::{NadKey, Namespace, NodeName};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::shutdown::Tasks;
@@ -77,8 +79,14 @@ fn cudn_key(meta: &ObjectMeta) -> Option<CrKey> {
 }
 
 impl Sources {
-    /// The watches over this connection.
-    pub(crate) fn new(client: &Client, mode: GatewayMode, metrics: &WatchMetrics) -> Self {
+    /// The watches over this connection. `networks` tells where networks are needed: where all of them are everywhere,
+    /// ordinary pods are not kept.
+    pub(crate) fn new(
+        client: &Client,
+        mode: GatewayMode,
+        networks: &activity::Mode,
+        metrics: &WatchMetrics,
+    ) -> Self {
         let all = watch::config;
         let udns = Watch::new(Api::all(client.clone()), all(), udn_key, Cr::of_udn).metered(metrics);
         let cudns = Watch::new(Api::all(client.clone()), all(), cudn_key, Cr::of_cudn).metered(metrics);
@@ -95,7 +103,10 @@ impl Sources {
             |meta| meta.name.as_deref().map(NodeName::from),
             Node::of,
         );
-        let pods = Watch::new(Api::all(client.clone()), all(), watch::namespaced_name, Pod::of);
+        let all_pods = *networks != activity::Mode::Everywhere;
+        let pods = Watch::new(Api::all(client.clone()), all(), watch::namespaced_name, move |pod| {
+            Pod::of(pod).filter(|pod| all_pods || pod.says_something())
+        });
         let stores = Stores {
             udns: udns.store(),
             cudns: cudns.store(),
@@ -135,7 +146,7 @@ impl Sources {
         tasks.spawn("watch of ClusterUserDefinedNetworks", cudns.run(stop.clone()));
         tasks.spawn("watch of NetworkAttachmentDefinitions", nads.run(stop.clone()));
         tasks.spawn("watch of Namespaces", namespaces.run(stop.clone()));
-        tasks.spawn("watch of Nodes for networks", nodes.run(stop.clone()));
+        tasks.spawn("watch of Nodes", nodes.run(stop.clone()));
         tasks.spawn("watch of Pods", pods.run(stop));
     }
 }
@@ -159,6 +170,19 @@ impl Stores {
         self.namespaces.readiness()?;
         self.nodes.readiness()?;
         self.pods.readiness()
+    }
+
+    /// A kind that has not been listed yet: nothing may be concluded from absence.
+    pub(crate) fn unlisted(&self) -> Option<&str> {
+        let kinds = [
+            unlisted(&self.udns),
+            unlisted(&self.cudns),
+            unlisted(&self.nads),
+            unlisted(&self.namespaces),
+            unlisted(&self.nodes),
+            unlisted(&self.pods),
+        ];
+        kinds.into_iter().flatten().next()
     }
 
     /// How nodes reach the outside; decides what a network config may say.
@@ -240,6 +264,11 @@ impl Stores {
     pub(crate) fn pods(&self) -> Snapshot<NamespacedName, Pod> {
         self.pods.snapshot()
     }
+}
+
+/// The kind of a store, if it has not been listed yet.
+pub(crate) fn unlisted<Key, T>(store: &Store<Key, T>) -> Option<&str> {
+    (!*store.synced().borrow()).then(|| store.kind())
 }
 
 fn readable<T>(lookup: &Lookup<'_, T>) -> Result<(), Unreadable> {

@@ -1,7 +1,7 @@
 //! The Uplink controller: what an Uplink's nodes have found becomes its condition `Ready`; states that nobody needs
 //! go.
 //!
-//! In: watches of Uplinks, Nodes and UplinkStates. Out: the condition `Ready` on `uplinks/status` (server-side apply
+//! In: watches of Uplinks and UplinkStates, and what several rooms see of Nodes and networks. Out: the condition `Ready` on `uplinks/status` (server-side apply
 //! as `clustermanager-uplink-controller`), deletions of UplinkStates, and the end of our finalizer. The key is the
 //! name of an Uplink, also of one that does not exist: its states have to go.
 //!
@@ -22,7 +22,6 @@ mod affected;
 mod apply;
 mod confirm;
 mod error;
-mod expected;
 #[cfg(test)]
 mod fixtures;
 mod metrics;
@@ -49,26 +48,27 @@ use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, NotReady, Watch};
+use causeway_runtime::watch::{self, Watch};
 use causeway_runtime::writer::Writer;
 use jiff::Timestamp;
-use kube::{Api, Client};
+use kube::Api;
 use prometheus_client::registry::Registry;
 use tracing::debug;
 
 use self::apply::Hand;
 use self::confirm::Reader;
 use self::error::UplinkError;
-use self::expected::Expected;
 use self::metrics::Metrics;
 use self::networks::Networks;
 use self::observe::{StateIndex, Stores};
 use self::tally::Tally;
 use self::users::Users;
-use self::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
+use self::watched::{State, StateKey, Uplink, UplinkName};
 use crate::allocation::Book;
-use crate::observed::cr::CrKey;
-use crate::observed::{self, Sources};
+use crate::expected::Expected;
+use crate::observed::Sources;
+use crate::observed::cr::{Cr, CrKey};
+use crate::wake::Wake;
 use crate::written::Written;
 use crate::{Meters, Surroundings};
 
@@ -83,7 +83,7 @@ struct Uplinks {
     reader: Reader,
     hand: Hand,
     metrics: Metrics,
-    expected: Expected,
+    expected: Expected<UplinkName>,
 }
 
 impl Room for Uplinks {
@@ -95,7 +95,7 @@ impl Room for Uplinks {
         let world = observe::world(name, &self.stores)?;
         let mut plan = plan::uplink(name, &world, Timestamp::now());
         self.metrics.verdict(name, plan.verdict.as_ref());
-        self.expected.set(name, plan.wanted.clone());
+        self.expected.set(name, plan.wanted.iter().cloned().collect());
         let wait = self.hand.paced(name, world.uplink.as_deref(), &mut plan);
         if plan.steps.is_empty() {
             debug!(uplink = %name, "Nothing to do");
@@ -114,19 +114,16 @@ impl Room for Uplinks {
 /// The controller with its watches, before it is started.
 pub struct Controller {
     uplinks: Watch<ApiUplink, UplinkName, Uplink>,
-    nodes: Watch<WatchedNode, NodeName, Node>,
     states: Watch<UplinkState, StateKey, State>,
     queue: KeyQueue<UplinkName>,
     room: Uplinks,
     told: Networks,
     told_queue: KeyQueue<CrKey>,
     leadership: Leadership,
-    /// Who uses an Uplink is known once these are listed.
-    networks: observed::Stores,
 }
 
 impl Controller {
-    /// A controller over this connection, with its metrics in `registry`.
+    /// A controller over this connection, with its metrics in `registry`, subscribed to what it needs.
     #[must_use]
     pub(crate) fn new(
         surroundings: &Surroundings,
@@ -136,59 +133,50 @@ impl Controller {
         sources: Sources,
     ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
-        let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
-        let told_queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
-        let wake = Wake {
-            queue: queue.clone(),
-            networks: told_queue.clone(),
-            leadership: leadership.clone(),
+        let pacing = || Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() };
+        let (queue, told_queue) = (KeyQueue::new(pacing()), KeyQueue::new(pacing()));
+        let uplinks = Watch::new(Api::all(client.clone()), watch::config(), UplinkName::of, |uplink| {
+            Uplink::of(&uplink)
+        });
+        let states = Watch::new(Api::all(client.clone()), watch::config(), StateKey::of, State::of);
+        let stores = Stores {
+            uplinks: uplinks.store(),
+            states: states.store(),
+            shared: sources.stores.clone(),
+            index: StateIndex::default(),
+            users: Users::default(),
+            written: Written::default(),
+        };
+        let hand = Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone());
+        let room = Uplinks {
+            stores: stores.clone(),
+            reader: Reader::new(client.clone()),
+            hand: hand.remembering(stores.written.clone()),
+            metrics: Metrics::register(registry),
             expected: Expected::default(),
         };
-        let (uplinks, nodes, states, stores) = watches(client, &wake, &Tally::register(registry));
         let told = Networks {
-            stores: stores.clone(),
-            seen: sources.stores.clone(),
+            stores,
             book: book.clone(),
             mode,
             writer: Writer::new(FieldManager::ClusterManagerUplink.as_str(), meters.writes.clone())
                 .fenced(leadership.clone()),
             api: Api::all(client.clone()),
-            expected: crate::expected::Expected::default(),
+            expected: Expected::default(),
         };
         book.wakes_of_activity(told_queue.clone());
-        let (woken, users, as_told) = (wake.clone(), stores.users.clone(), told.expected.clone());
-        let cudns = sources.cudns.on_change(move |change| {
-            let (old, new) = (change.old.as_deref(), change.new.as_deref());
-            woken.up(users.change(change.key, old, new));
-            let echo = old.zip(new).is_some_and(|(old, new)| {
-                !new.differs_beyond_status(old) && as_told.are_met_by(change.key, &new.conditions)
-            });
-            if !echo {
-                woken.networks([change.key.clone()]);
-            }
-        });
-        let sources = Sources { cudns, ..sources };
-        let written = stores.written.clone();
-        let hand = Hand::new(client.clone(), meters.writes.clone(), leadership.clone(), recorder.clone());
-        let room = Uplinks {
-            stores,
-            reader: Reader::new(client.clone()),
-            hand: hand.remembering(written),
-            metrics: Metrics::register(registry),
-            expected: wake.expected,
+        let bells = Bells {
+            uplinks: Wake::new(&queue, leadership),
+            networks: Wake::new(&told_queue, leadership),
+            stores: room.stores.clone(),
+            expected: room.expected.clone(),
+            as_told: told.expected.clone(),
         };
-        let controller = Self {
-            leadership: leadership.clone(),
-            uplinks: uplinks.metered(&meters.watches),
-            nodes: nodes.metered(&meters.watches),
-            states: states.metered(&meters.watches),
-            queue,
-            room,
-            told,
-            told_queue,
-            networks: sources.stores.clone(),
-        };
-        (controller, sources)
+        let (uplinks, states) = bells.subscribe(uplinks, states, Tally::register(registry));
+        let sources = bells.subscribe_shared(sources);
+        let (uplinks, states) = (uplinks.metered(&meters.watches), states.metered(&meters.watches));
+        let leadership = leadership.clone();
+        (Self { uplinks, states, queue, room, told, told_queue, leadership }, sources)
     }
 
     /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
@@ -200,24 +188,23 @@ impl Controller {
 
         let stop = tasks.stop();
         tasks.spawn("watch of Uplinks", self.uplinks.run(stop.clone()));
-        tasks.spawn("watch of Nodes", self.nodes.run(stop.clone()));
         tasks.spawn("watch of UplinkStates", self.states.run(stop.clone()));
 
-        let (room, queue, metrics, leadership, networks) =
-            (self.room, self.queue, meters.engine.clone(), self.leadership, self.networks);
+        let (room, queue, metrics, leadership) =
+            (self.room, self.queue, meters.engine.clone(), self.leadership);
         let (told, told_queue) = (self.told, self.told_queue);
         let limits = Limits { resync, ..Limits::default() };
         tasks.spawn("uplink", async move {
-            let listed = async { tokio::join!(room.stores.wait_synced(), networks.wait_synced()) };
-            if stop.run_until_cancelled(listed).await.is_none() {
+            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_none() {
                 return;
             }
             while let Some(term) = leadership.term(&stop).await {
                 // From here on changes wake the room; what came before is in the snapshots.
                 room.stores.written.forget_all();
+                room.expected.forget_all();
                 told.expected.forget_all();
                 queue.enqueue_all(room.everything());
-                told_queue.enqueue_all(networks.cudns().iter().map(|(key, _)| key.clone()));
+                told_queue.enqueue_all(room.stores.shared.cudns().iter().map(|(key, _)| key.clone()));
                 let uplinks = engine::run(room.clone(), queue.clone(), limits, &metrics, term.over());
                 let told = engine::run(told.clone(), told_queue.clone(), limits, &metrics, term.over());
                 tokio::join!(uplinks, told);
@@ -235,106 +222,92 @@ impl Uplinks {
     }
 }
 
-/// What changes are passed on to. A standby is not woken: it looks at everything when it takes over, and keys that nobody
-/// takes would pile up.
+/// What each change wakes: the Uplinks that it concerns, and the networks that are told of them.
 #[derive(Clone)]
-struct Wake {
-    queue: KeyQueue<UplinkName>,
-    networks: KeyQueue<CrKey>,
-    leadership: Leadership,
-    expected: Expected,
+struct Bells {
+    uplinks: Wake<UplinkName>,
+    networks: Wake<CrKey>,
+    stores: Stores,
+    /// What Uplinks should say.
+    expected: Expected<UplinkName>,
+    /// What networks were told.
+    as_told: Expected<CrKey>,
 }
 
-impl Wake {
-    fn networks(&self, keys: impl IntoIterator<Item = CrKey>) {
-        if self.leadership.leads() {
-            self.networks.enqueue_all(keys);
-        }
-    }
+type OwnWatches = (Watch<ApiUplink, UplinkName, Uplink>, Watch<UplinkState, StateKey, State>);
 
-    fn up(&self, names: impl IntoIterator<Item = UplinkName>) {
-        if self.leadership.leads() {
-            self.queue.enqueue_all(names);
-        }
-    }
-}
-
-impl Stores {
-    /// Whether every kind has been listed and is being watched.
-    fn readiness(&self) -> Result<(), NotReady> {
-        self.uplinks.readiness()?;
-        self.nodes.readiness()?;
-        self.states.readiness()
-    }
-}
-
-type Watches = (
-    Watch<ApiUplink, UplinkName, Uplink>,
-    Watch<WatchedNode, NodeName, Node>,
-    Watch<UplinkState, StateKey, State>,
-    Stores,
-);
-
-/// The three watches, each of which wakes the room for the Uplinks that a change concerns.
-fn watches(client: &Client, wake: &Wake, tally: &Tally) -> Watches {
-    let uplinks =
-        Watch::new(Api::all(client.clone()), watch::config(), UplinkName::of, |uplink: ApiUplink| {
-            Uplink::of(&uplink)
+impl Bells {
+    /// To the kinds of this room.
+    fn subscribe(
+        &self,
+        uplinks: Watch<ApiUplink, UplinkName, Uplink>,
+        states: Watch<UplinkState, StateKey, State>,
+        tally: Tally,
+    ) -> OwnWatches {
+        let bells = self.clone();
+        let uplinks = uplinks.on_change(move |change| {
+            // What the watch has caught up with need not be kept.
+            bells.stores.written.seen(change.key, change.new.as_ref());
+            bells.uplink(change.key, change.old.as_deref(), change.new.as_deref());
         });
-    let nodes = Watch::new(Api::all(client.clone()), watch::config(), NodeName::of, |node: WatchedNode| {
-        Some(Node::of(node))
-    });
-    let states = Watch::new(Api::all(client.clone()), watch::config(), StateKey::of, State::of);
-    let stores = Stores {
-        uplinks: uplinks.store(),
-        nodes: nodes.store(),
-        states: states.store(),
-        index: StateIndex::default(),
-        users: Users::default(),
-        written: Written::default(),
-    };
+        let bells = self.clone();
+        let states = states.on_change(move |change| {
+            let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
+            bells.stores.index.change(key, old, new);
+            tally.change(old, new);
+            bells.state(key, old, new);
+        });
+        (uplinks, states)
+    }
 
-    let (woken, written, users) = (wake.clone(), stores.written.clone(), stores.users.clone());
-    let uplinks = uplinks.on_change(move |change| {
-        // What the watch has caught up with need not be kept.
-        written.seen(change.key, change.new.as_ref());
-        let facts = |uplink: Option<&Uplink>| uplink.map(|uplink| uplink.facts.clone());
-        if facts(change.old.as_deref()) != facts(change.new.as_deref()) {
-            woken.networks(users.of(change.key));
-        }
-        let as_expected = match (change.old.as_deref(), change.new.as_deref()) {
-            (Some(old), Some(new)) => {
-                !new.differs_beyond_status(old) && woken.expected.is_met_by(change.key, new)
+    /// To the kinds that several rooms see.
+    fn subscribe_shared(&self, sources: Sources) -> Sources {
+        let bells = self.clone();
+        let nodes = sources.nodes.on_change(move |change| {
+            let (old, new) = (change.old.as_deref(), change.new.as_deref());
+            if affected::is_seen(old, new) {
+                bells.uplinks.up(affected::by_node(old, new, &bells.stores.uplinks.snapshot()));
+                bells.networks.up(bells.stores.users.all());
             }
-            _ => false,
-        };
-        if !as_expected {
-            woken.up([change.key.clone()]);
+        });
+        let bells = self.clone();
+        let cudns = sources.cudns.on_change(move |change| {
+            bells.network(change.key, change.old.as_deref(), change.new.as_deref());
+        });
+        Sources { cudns, nodes, ..sources }
+    }
+
+    fn uplink(&self, name: &UplinkName, old: Option<&Uplink>, new: Option<&Uplink>) {
+        if old.map(|old| &old.facts) != new.map(|new| &new.facts) {
+            self.networks.up(self.stores.users.of(name));
         }
-    });
-    let (woken, all) = (wake.clone(), stores.clone());
-    let nodes = nodes.on_change(move |change| {
-        let (old, new) = (change.old.as_deref(), change.new.as_deref());
-        woken.up(affected::by_node(old, new, &all.uplinks.snapshot()));
-        if old != new {
-            woken.networks(all.users.all());
+        let echo = old.zip(new).is_some_and(|(old, new)| {
+            // What is to be withdrawn is in no condition that is expected.
+            let as_expected = !new.owns_obsolete && self.expected.are_met_by(name, &new.conditions);
+            !new.differs_beyond_status(old) && as_expected
+        });
+        if !echo {
+            self.uplinks.up([name.clone()]);
         }
-    });
-    let (woken, all, tally) = (wake.clone(), stores.clone(), tally.clone());
-    let states = states.on_change(move |change| {
-        let (key, old, new) = (change.key, change.old.as_deref(), change.new.as_deref());
-        all.index.change(key, old, new);
-        tally.change(old, new);
+    }
+
+    fn state(&self, key: &StateKey, old: Option<&State>, new: Option<&State>) {
         let more_than_metrics = old.zip(new).is_none_or(|(old, new)| new.differs_beyond_metrics(old));
-        let facts = |state: Option<&State>| state.map(|state| state.facts.clone());
-        if !more_than_metrics && facts(old) == facts(new) {
+        if !more_than_metrics && old.map(|old| &old.facts) == new.map(|new| &new.facts) {
             return;
         }
-        let uplinks = affected::by_state(key, old, new, &all.uplinks.snapshot(), &all.nodes.snapshot());
-        woken.networks(uplinks.iter().flat_map(|uplink| all.users.of(uplink)));
+        let (all, nodes) = (self.stores.uplinks.snapshot(), self.stores.shared.nodes());
+        let uplinks = affected::by_state(key, old, new, &all, &nodes);
+        self.networks.up(uplinks.iter().flat_map(|uplink| self.stores.users.of(uplink)));
         if more_than_metrics {
-            woken.up(uplinks);
+            self.uplinks.up(uplinks);
         }
-    });
-    (uplinks, nodes, states, stores)
+    }
+
+    fn network(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) {
+        self.uplinks.up(self.stores.users.change(key, old, new));
+        if !self.as_told.are_echoed(key, old, new) {
+            self.networks.up([key.clone()]);
+        }
+    }
 }

@@ -75,6 +75,11 @@ impl<Key: Hash + Eq + Clone, T: Versioned> Written<Key, T> {
         written.insert(key.clone(), Entry { object: Arc::new(object), unseen });
     }
 
+    /// Forgets one object: the API server knows otherwise.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
     /// Forgets everything: another process may have written since.
     pub(crate) fn forget_all(&self) {
         self.lock().clear();
@@ -218,6 +223,16 @@ mod tests {
         assert_eq!(newest(&written, None), Some(Thing("a", "10")), "an older state says nothing");
         written.seen(&"u", Some(&Arc::new(Thing("a", "10"))));
         assert_eq!(newest(&written, None), None, "it was seen, and is gone since");
+    }
+
+    #[tokio::test]
+    async fn what_the_api_server_denies_is_forgotten_and_nothing_else() {
+        let written = Things::default();
+        written.created(&"u", Thing("a", "10"));
+        written.forget(&"v");
+        assert_eq!(newest(&written, None), Some(Thing("a", "10")));
+        written.forget(&"u");
+        assert_eq!(newest(&written, None), None);
     }
 
     #[tokio::test(start_paused = true)]

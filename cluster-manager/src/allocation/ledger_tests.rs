@@ -19,6 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::ledger::{ClusterPlan, Fare, Joined, Ledger, NodeVerdict, Starved};
+use crate::observed::fixtures::pod_on;
 use crate::observed::nad::Nad;
 use crate::observed::place::Node;
 use crate::observed::pod::Pod;
@@ -165,6 +166,7 @@ impl World {
             uid: format!("uid-{name}-{}", self.made),
             version: Some("1".to_owned()),
             created: self.made,
+            labels: BTreeMap::new(),
             annotations: annotations.collect(),
         };
         self.made += 1;

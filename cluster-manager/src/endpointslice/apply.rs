@@ -1,5 +1,7 @@
 //! Carries out a plan, step by step; the first error stops it. Decides nothing.
 
+use std::sync::Arc;
+
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::writer::{Expected, WriteError, WriteMetrics, Writer};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -12,9 +14,9 @@ use super::error::MirrorError;
 use super::metrics::Metrics;
 use super::plan::{Plan, Step, Wanted};
 use super::watched::{
-    MANAGED_BY, MIRRORED_SERVICE, MIRRORS, NETWORK, SOURCE, SOURCE_VERSION, Slice, SliceKey,
+    MANAGED_BY, MIRRORED_SERVICE, MIRRORS, Mirror, NETWORK, SOURCE, SOURCE_VERSION, Slice, SliceKey,
 };
-use super::written::Written;
+use crate::written::Written;
 
 /// Writes are recorded under this name. Upstream gives none, so that its host's name stands there.
 const FIELD_MANAGER: &str = "endpointslice-mirror-controller";
@@ -24,7 +26,7 @@ const FIELD_MANAGER: &str = "endpointslice-mirror-controller";
 pub(super) struct Hand {
     client: Client,
     writer: Writer,
-    written: Written,
+    written: Written<SliceKey, Mirror>,
 }
 
 impl Hand {
@@ -34,7 +36,7 @@ impl Hand {
         client: Client,
         metrics: WriteMetrics,
         leadership: Leadership,
-        written: Written,
+        written: Written<SliceKey, Mirror>,
     ) -> Self {
         Self { client, writer: Writer::new(FIELD_MANAGER, metrics).fenced(leadership), written }
     }
@@ -57,8 +59,9 @@ pub(super) async fn run(
         let done = carry_out(key, step, hand).await;
         if let Err(error) = &done
             && is_about_another_state(error)
+            && let Step::Update { mirror, .. } | Step::Delete { mirror, .. } = step
         {
-            hand.written.forget(key);
+            hand.written.forget(mirror);
         }
         done?;
         if let Step::Delete { because, .. } = step {
@@ -75,6 +78,7 @@ async fn carry_out(key: &SliceKey, step: &Step, hand: &Hand) -> Result<(), Mirro
             let expected = Expected { uid: Some(uid.clone()), resource_version: None };
             let deleted = hand.writer.delete(&slices, mirror.name(), expected).await;
             deleted.map_err(|source| MirrorError::Delete { mirror: mirror.clone(), source })?;
+            hand.written.forget(mirror);
             info!(slice = %key, mirror = %mirror, cause = %because, "Mirrored EndpointSlice deleted");
         }
         Step::Create { prefix, owners, wanted } => {
@@ -100,14 +104,18 @@ async fn carry_out(key: &SliceKey, step: &Step, hand: &Hand) -> Result<(), Mirro
             let made = hand.writer.create(&slices, &mirror).await;
             let made = made.map_err(|source| MirrorError::Create { slice: key.clone(), source })?;
             info!(slice = %key, network = wanted.network, endpoints = wanted.content.endpoints.len(), "EndpointSlice mirrored");
-            remember(made, hand);
+            if let Some(mirror) = mirror_of(made) {
+                hand.written.created(&mirror.key.clone(), mirror);
+            }
         }
         Step::Update { mirror, uid, version, wanted } => {
             let patch = patch(key, uid, version, wanted);
             let changed = hand.writer.merge(&slices, mirror.name(), &patch).await;
             let changed = changed.map_err(|source| MirrorError::Update { mirror: mirror.clone(), source })?;
             info!(slice = %key, mirror = %mirror, network = wanted.network, endpoints = wanted.content.endpoints.len(), "Mirrored EndpointSlice changed");
-            remember(changed, hand);
+            if let Some(changed) = mirror_of(changed) {
+                hand.written.remember(mirror, changed);
+            }
         }
     }
     Ok(())
@@ -124,9 +132,10 @@ fn is_about_another_state(error: &MirrorError) -> bool {
     matches!(source, WriteError::NotFound(_) | WriteError::Conflict(_))
 }
 
-fn remember(answer: EndpointSlice, hand: &Hand) {
-    if let Some(Slice::Mirror(mirror)) = Slice::of(answer) {
-        hand.written.remember(mirror);
+fn mirror_of(answer: EndpointSlice) -> Option<Mirror> {
+    match Slice::of(answer)? {
+        Slice::Mirror(mirror) => Some(Arc::unwrap_or_clone(mirror)),
+        Slice::Source(_) => None,
     }
 }
 

@@ -13,8 +13,9 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::error::MirrorError;
+use super::observe;
 use super::plan::Plan;
-use super::watched::{Primary, SliceKey};
+use super::watched::SliceKey;
 
 /// How long one read may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -54,7 +55,10 @@ pub(super) async fn no_network(key: &SliceKey, plan: &Plan, reader: &Reader) -> 
             return Err(MirrorError::ReadDeadline { namespace: namespace.to_owned(), after: DEADLINE });
         }
     };
-    if found.items.iter().any(|attachment| Primary::of(attachment, reader.mode).is_some()) {
+    let is_primary = |nad: &NetworkAttachmentDefinition| {
+        nad.read(reader.mode).is_ok_and(|config| observe::is_primary(&config))
+    };
+    if found.items.iter().any(is_primary) {
         return Err(MirrorError::Behind { namespace: namespace.to_owned() });
     }
     Ok(())

@@ -1,16 +1,16 @@
 //! Slices, pods and worlds for tests.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway_runtime::watch::Store;
+use causeway_runtime::watch::{NamespacedName, Store};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::observe::{Network, World};
-use super::watched::{AttachmentKey, Content, Machine, Mirror, Pod, PodKey, Reach, SliceKey, Source};
+use super::watched::{Content, Mirror, SliceKey, Source};
+use crate::observed::pod::{Attachment, Machine, Pod};
 
 /// Namespace of everything.
 pub(super) const NAMESPACE: &str = "blue";
@@ -22,17 +22,8 @@ pub(super) fn web() -> SliceKey {
     SliceKey::new(NAMESPACE, "web-abcde")
 }
 
-pub(super) fn attachment(name: &str) -> AttachmentKey {
-    let meta = ObjectMeta {
-        namespace: Some(NAMESPACE.to_owned()),
-        name: Some(name.to_owned()),
-        ..ObjectMeta::default()
-    };
-    AttachmentKey::of(&meta).unwrap()
-}
-
 pub(super) fn network(name: &str) -> Network {
-    Network { name: name.to_owned(), attachment: attachment("net") }
+    Network { name: name.to_owned(), attachment: ATTACHMENT.parse().unwrap() }
 }
 
 /// An endpoint of a pod, with an address on the default network.
@@ -111,29 +102,31 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
 
 /// A pod with addresses on the network.
 pub(super) fn pod(on_network: &[&str]) -> Pod {
-    let networks = [(ATTACHMENT.to_owned(), Ok(addresses(on_network)))];
-    Pod { reach: Reach::Networks(networks.into()), machine: None }
+    let attachment = Attachment { nad: ATTACHMENT.parse().unwrap(), addresses: Ok(addresses(on_network)) };
+    Pod { attached: Ok(vec![attachment]), ..crate::observed::fixtures::pod_on("node-000", Vec::new()) }
 }
 
 /// A pod on the host's network.
 pub(super) fn host_pod(of_host: &[&str]) -> Pod {
-    Pod { reach: Reach::Host(addresses(of_host)), machine: None }
+    let plain = crate::observed::fixtures::pod_on("node-000", Vec::new());
+    Pod { host_network: true, host_addresses: addresses(of_host), ..plain }
 }
 
 /// A pod of the virtual machine `vm`.
 pub(super) fn machine_pod(address: &str, created: i64, is_completed: bool, is_target_ready: bool) -> Pod {
     let machine = Machine { domain: Some("vm".to_owned()), created, is_completed, is_target_ready };
-    Pod { machine: Some(machine), ..pod(&[address]) }
+    Pod { machine: Some(Box::new(machine)), ..pod(&[address]) }
 }
 
 /// A world of `web-abcde` on network `blue_net`, with these pods.
 pub(super) fn world(source: Option<Source>, mirrors: Vec<Mirror>, pods: &[(&str, Pod)]) -> World {
-    let keyed = pods.iter().map(|(name, pod)| (PodKey::new(NAMESPACE, name), pod.clone()));
-    let machines: BTreeSet<PodKey> =
+    let keyed = pods.iter().map(|(name, pod)| (web().pod(name), pod.clone()));
+    let machines: Vec<NamespacedName> =
         keyed.clone().filter(|(_, pod)| pod.machine.is_some()).map(|(key, _)| key).collect();
     World {
         source: source.map(Arc::new),
         mirrors: mirrors.into_iter().map(Arc::new).collect(),
+        unseen: false,
         network: Some(network("blue_net")),
         pods: Store::fixed("Pod", keyed).snapshot(),
         machines,

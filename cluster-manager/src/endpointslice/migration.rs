@@ -4,7 +4,7 @@
 //! moves follows from there being two pods that live.
 //! Source: KubeVirt's labels and annotations of pods, and upstream's `kubevirt.DiscoverLiveMigrationStatus`.
 
-use super::watched::Machine;
+use crate::observed::pod::Machine;
 
 /// Where a move stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

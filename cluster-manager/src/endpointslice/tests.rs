@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
+use causeway_api::nad::GatewayMode;
 use causeway_runtime::events::{EventMetrics, Recorder};
 use causeway_runtime::leader::LeaderMetrics;
 use causeway_runtime::watch::Store;
@@ -12,13 +13,15 @@ use expect_test::{Expect, expect};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::discovery::v1::Endpoint;
+use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fixtures::{NAMESPACE, attachment, endpoint, mirror, pod, source, web};
+use super::fixtures::{ATTACHMENT, NAMESPACE, endpoint, mirror, pod, source, web};
 use super::watched::{Mirror, Source};
 use super::*;
+use crate::observed::fixtures::{self as shared, foreign_nad, primary_config};
 
 /// A room over made snapshots, and what it asked for.
 struct Stage {
@@ -108,21 +111,19 @@ impl Stage {
 fn stores(seen: Seen<'_>) -> Stores {
     let index = Index::default();
     let mut slices: Vec<(SliceKey, Slice)> =
-        seen.source.into_iter().map(|source| (web(), Slice::Source(source))).collect();
-    slices.extend(seen.mirrors.into_iter().map(|mirror| (mirror.key.clone(), Slice::Mirror(mirror))));
+        seen.source.into_iter().map(|source| (web(), Slice::Source(Arc::new(source)))).collect();
+    slices
+        .extend(seen.mirrors.into_iter().map(|mirror| (mirror.key.clone(), Slice::Mirror(Arc::new(mirror)))));
     for (key, slice) in &slices {
         index.slice(key, None, Some(slice));
     }
-    let primaries = seen.has_network.then(|| {
-        let primary = Primary { network: "blue_net".to_owned(), created: 0 };
-        index.primary(&attachment("net"), Some(&primary));
-        (attachment("net"), primary)
-    });
-    let pods = seen.pods.iter().map(|(name, pod)| (PodKey::new(NAMESPACE, name), pod.clone()));
+    let config = primary_config(ATTACHMENT, "blue_net");
+    let nads = if seen.has_network { vec![foreign_nad(NAMESPACE, "net", &config)] } else { Vec::new() };
+    let shared = shared::Seen { nads, ..shared::Seen::default() }.stores(GatewayMode::Shared);
+    let pods = seen.pods.iter().map(|(name, pod)| (web().pod(name), pod.clone()));
     Stores {
         slices: Store::fixed("EndpointSlice", slices),
-        pods: Store::fixed("Pod", pods),
-        primaries: Store::fixed("NetworkAttachmentDefinition", primaries),
+        shared: shared.with_pods(pods),
         index,
         written: Written::default(),
     }
@@ -168,7 +169,7 @@ fn answered(version: &str, address: &str) -> Value {
 async fn a_mirror_is_made_once_though_the_watch_has_not_shown_it() {
     let seen = Seen { source: Some(source(one())), mirrors: Vec::new(), pods: &pods(), has_network: true };
     let stage = Stage::new(seen, &[(POST, 201, answered("20", "10.20.0.5"))]);
-    assert_eq!(stage.pass().await.unwrap(), Requeue::Done);
+    assert_eq!(stage.pass().await.unwrap(), Requeue::After(UNSEEN));
     stage.asked(&expect![[r#"
         POST /apis/discovery.k8s.io/v1/namespaces/blue/endpointslices?&fieldManager=endpointslice-mirror-controller
         {
@@ -224,8 +225,73 @@ async fn a_mirror_is_made_once_though_the_watch_has_not_shown_it() {
           ]
         }
     "#]]);
-    assert_eq!(stage.pass().await.unwrap(), Requeue::Done);
+    assert_eq!(stage.pass().await.unwrap(), Requeue::After(UNSEEN));
     stage.asked(&expect![""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_was_made_and_that_the_watch_never_shows_is_made_again() {
+    let seen = Seen { source: Some(source(one())), mirrors: Vec::new(), pods: &pods(), has_network: true };
+    let answer = answered("20", "10.20.0.5");
+    let stage = Stage::new(seen, &[(POST, 201, answer.clone()), (POST, 201, answer)]);
+    let made = || {
+        let asked = std::mem::take(&mut *stage.asked.lock().unwrap());
+        asked.lines().filter(|line| line.starts_with("POST")).count()
+    };
+    stage.pass().await.unwrap();
+    assert_eq!(made(), 1);
+    stage.pass().await.unwrap();
+    assert_eq!(made(), 0, "it may still be on its way");
+    tokio::time::advance(UNSEEN).await;
+    stage.pass().await.unwrap();
+    assert_eq!(made(), 1, "it went before the watch showed it");
+}
+
+#[tokio::test]
+async fn a_mirror_that_was_deleted_is_not_deleted_again_because_it_was_made_a_moment_ago() {
+    let seen = Seen { source: Some(source(one())), mirrors: Vec::new(), pods: &pods(), has_network: true };
+    let deleted = json!({"kind": "Status", "status": "Success"});
+    let delete = "DELETE /apis/discovery.k8s.io/v1/namespaces/blue/endpointslices/web-x7k2p";
+    let mut stage = Stage::new(seen, &[(POST, 201, answered("20", "10.20.0.5")), (delete, 200, deleted)]);
+    stage.pass().await.unwrap();
+    stage.room.stores.slices = Store::fixed("EndpointSlice", []);
+    assert_eq!(stage.pass().await.unwrap(), Requeue::After(UNSEEN));
+    assert_eq!(stage.pass().await.unwrap(), Requeue::Gone);
+    let asked = stage.asked.lock().unwrap().clone();
+    assert_eq!(asked.lines().filter(|line| line.starts_with("DELETE")).count(), 1, "{asked}");
+}
+
+#[test]
+fn mirrors_see_of_a_pod_what_they_rest_on_and_nothing_else() {
+    let plain = || pod(&["10.20.0.5"]);
+    let machine = || super::fixtures::machine_pod("10.20.0.5", 1, false, false);
+    let ordinary = || Pod { attached: Ok(Vec::new()), ..plain() };
+    for (what, old, new, seen) in [
+        ("nothing", Some(plain()), Some(plain()), false),
+        ("its node", Some(plain()), Some(Pod { node: None, ..plain() }), false),
+        ("its end", Some(plain()), Some(Pod { finished: true, ..plain() }), false),
+        ("what it asks for", Some(plain()), Some(Pod { wanted: vec![key("a/b")], ..plain() }), false),
+        ("an ordinary pod", None, Some(ordinary()), false),
+        ("its address", Some(plain()), Some(pod(&["10.20.0.6"])), true),
+        ("its first address", Some(ordinary()), Some(plain()), true),
+        ("its being there", Some(plain()), None, true),
+        ("what can be read", Some(plain()), Some(Pod { attached: Err("EOF".to_owned()), ..plain() }), true),
+        ("its network", Some(plain()), Some(Pod { host_network: true, ..plain() }), true),
+        ("a machine in it", Some(plain()), Some(machine()), true),
+        (
+            "its machine's end",
+            Some(machine()),
+            Some(super::fixtures::machine_pod("10.20.0.5", 1, true, false)),
+            true,
+        ),
+    ] {
+        assert_eq!(is_seen(old.as_ref(), new.as_ref()), seen, "{what}");
+        assert_eq!(is_seen(new.as_ref(), old.as_ref()), seen, "{what}, the other way round");
+    }
+}
+
+fn key(text: &str) -> causeway_net::network::name::NadKey {
+    text.parse().unwrap()
 }
 
 #[tokio::test]
@@ -402,7 +468,7 @@ async fn nobody_is_told_of_a_pod_that_has_no_address_yet() {
 #[test]
 fn only_slices_of_networks_and_those_with_mirrors_are_looked_at() {
     let looked_at = |source: Option<Source>, mirrors: Vec<Mirror>, has_network| {
-        stores(Seen { source, mirrors, pods: &[], has_network }).index.of_concern()
+        stores(Seen { source, mirrors, pods: &[], has_network }).of_concern()
     };
     assert!(looked_at(Some(source(one())), Vec::new(), false).is_empty());
     assert_eq!(looked_at(Some(source(one())), Vec::new(), true), [web()].into());
@@ -412,8 +478,8 @@ fn only_slices_of_networks_and_those_with_mirrors_are_looked_at() {
 #[test]
 fn the_index_follows_every_change() {
     let index = Index::default();
-    let of = |pods: &[&str]| Slice::Source(source(pods.iter().map(|pod| endpoint(pod)).collect()));
-    let slices_of = |pod: &str| index.slices_of(&[PodKey::new(NAMESPACE, pod)]).len();
+    let of = |pods: &[&str]| Slice::Source(Arc::new(source(pods.iter().map(|pod| endpoint(pod)).collect())));
+    let slices_of = |pod: &str| index.slices_of(&[web().pod(pod)]).len();
     let (first, second) = (of(&["p1", "p2"]), of(&["p2", "p3"]));
     index.slice(&web(), None, Some(&first));
     assert_eq!([slices_of("p1"), slices_of("p2"), slices_of("p3")], [1, 1, 0]);
@@ -422,10 +488,10 @@ fn the_index_follows_every_change() {
 
     let ours = mirror(&[]);
     let other = Mirror { source: SliceKey::new(NAMESPACE, "other"), ..ours.clone() };
-    let (ours, other) = (Slice::Mirror(ours), Slice::Mirror(other));
+    let (ours, other) = (Slice::Mirror(Arc::new(ours)), Slice::Mirror(Arc::new(other)));
     let key = SliceKey::new(NAMESPACE, "mirror");
     index.slice(&key, None, Some(&ours));
-    assert_eq!(index.mirrors_of(&web()), [key.clone()].into());
+    assert_eq!(index.mirrors_of(&web()), std::slice::from_ref(&key));
     // Somebody says that it mirrors another one.
     index.slice(&key, Some(&ours), Some(&other));
     assert!(index.mirrors_of(&web()).is_empty());

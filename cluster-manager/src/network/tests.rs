@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use causeway_api::nad::Defaults;
 use causeway_net::activity::Mode;
-use causeway_runtime::leader::LeaderMetrics;
+use causeway_runtime::leader::{LeaderMetrics, Leadership};
 use causeway_runtime::writer::WriteMetrics;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -205,7 +205,7 @@ fn rig_with(
         book,
         waiting: Waiting::default(),
         expected: Expected::default(),
-        wake: Wake { queue: KeyQueue::default(), leadership },
+        wake: Wake::new(&KeyQueue::default(), &leadership),
     };
     Rig { room, api }
 }

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde_json::{Value, json};
 
+use crate::expected::Expected;
 use crate::written::Versioned;
 
 /// Annotations with this prefix are not for the NetworkAttachmentDefinitions of a network.
@@ -205,6 +206,15 @@ impl Cr {
     pub(crate) fn differs_beyond_status(&self, other: &Self) -> bool {
         let status = |cr: &Self| Self { conditions: Vec::new(), version: None, ..cr.clone() };
         self.generation != other.generation || status(self) != status(other)
+    }
+}
+
+impl Expected<CrKey> {
+    /// Whether a change is no more than the echo of what was wanted.
+    pub(crate) fn are_echoed(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) -> bool {
+        old.zip(new).is_some_and(|(old, new)| {
+            !new.differs_beyond_status(old) && self.are_met_by(key, &new.conditions)
+        })
     }
 }
 

@@ -92,6 +92,13 @@ impl Seen {
     }
 }
 
+impl Stores {
+    /// The same with these pods, which the index does not know.
+    pub(crate) fn with_pods(self, pods: impl IntoIterator<Item = (NamespacedName, Pod)>) -> Self {
+        Self { pods: Store::fixed("Pod", pods), ..self }
+    }
+}
+
 /// A NetworkAttachmentDefinition as the rooms see it.
 pub(crate) fn nad_of(object: &Value, mode: GatewayMode) -> (NadKey, Nad) {
     let nad: NetworkAttachmentDefinition = serde_json::from_value(object.clone()).unwrap();
@@ -102,6 +109,19 @@ pub(crate) fn nad_of(object: &Value, mode: GatewayMode) -> (NadKey, Nad) {
 pub(crate) fn pod_of(object: &Value) -> (NamespacedName, Pod) {
     let key = watch::namespaced_name(&meta(object)).unwrap();
     (key, Pod::of(serde_json::from_value(object.clone()).unwrap()).unwrap())
+}
+
+/// A Pod that runs on a Node and asks for these NetworkAttachmentDefinitions.
+pub(crate) fn pod_on(node: &str, wanted: Vec<NadKey>) -> Pod {
+    Pod {
+        node: Some(node.into()),
+        finished: false,
+        host_network: false,
+        host_addresses: Vec::new(),
+        attached: Ok(Vec::new()),
+        wanted,
+        machine: None,
+    }
 }
 
 /// `object` with `value` at a place, such as `/metadata/labels`.

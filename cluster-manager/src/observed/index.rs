@@ -1,7 +1,6 @@
 //! What belongs together, kept change by change, so that a look at one network costs what that network has.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use causeway_net::network::name::{NadKey, Namespace};
@@ -9,36 +8,8 @@ use causeway_runtime::watch::{Change, NamespacedName};
 
 use super::cr::CrKey;
 use super::nad::Nad;
-use super::pod::Pod;
-
-/// Keys by what they have in common.
-#[derive(Debug)]
-pub(crate) struct Groups<G, K>(HashMap<G, BTreeSet<K>>);
-
-impl<G, K> Default for Groups<G, K> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
-
-impl<G: Hash + Eq, K: Ord + Clone> Groups<G, K> {
-    fn insert(&mut self, group: G, key: K) {
-        self.0.entry(group).or_default().insert(key);
-    }
-
-    fn remove(&mut self, group: &G, key: &K) {
-        if let Some(keys) = self.0.get_mut(group) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.0.remove(group);
-            }
-        }
-    }
-
-    fn of(&self, group: &G) -> Vec<K> {
-        self.0.get(group).into_iter().flatten().cloned().collect()
-    }
-}
+use super::pod::{Attachment, Pod};
+use crate::groups::Groups;
 
 /// Which NetworkAttachmentDefinitions belong to whom, and which pods use them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -86,10 +57,16 @@ impl Index {
         let mut tables = self.lock();
         let key = change.key;
         let (before, after) = (uses(change.old.as_deref()), uses(change.new.as_deref()));
-        for nad in before.iter().filter(|nad| !after.contains(nad)) {
+        let freed: Vec<NadKey> = before
+            .iter()
+            .map(|of| &of.nad)
+            .filter(|nad| after.iter().all(|of| of.nad != **nad))
+            .cloned()
+            .collect();
+        for nad in &freed {
             tables.users.remove(nad, key);
         }
-        for nad in after {
+        for Attachment { nad, .. } in after {
             tables.users.insert(nad.clone(), key.clone());
         }
         let namespace = Namespace::from(key.namespace.as_str());
@@ -98,7 +75,7 @@ impl Index {
         } else {
             tables.unreadable.remove(&namespace, key);
         }
-        before.iter().filter(|nad| !after.contains(nad)).cloned().collect()
+        freed
     }
 
     /// The NetworkAttachmentDefinitions that an object of this name controls, whatever its uid.
@@ -108,12 +85,22 @@ impl Index {
 
     /// Every network object that controls one, also of those that are gone.
     pub(crate) fn controllers(&self) -> Vec<CrKey> {
-        self.lock().controlled.0.keys().cloned().collect()
+        self.lock().controlled.names().cloned().collect()
     }
 
     /// The NetworkAttachmentDefinitions of primary networks in a namespace.
     pub(crate) fn primary_in(&self, namespace: &Namespace) -> Vec<NadKey> {
         self.lock().primary.of(namespace)
+    }
+
+    /// Whether a namespace has a NetworkAttachmentDefinition of a primary network.
+    pub(crate) fn has_primary(&self, namespace: &str) -> bool {
+        self.lock().primary.has(namespace)
+    }
+
+    /// Every namespace that has one.
+    pub(crate) fn primary_namespaces(&self) -> Vec<Namespace> {
+        self.lock().primary.names().cloned().collect()
     }
 
     /// The network objects that have a NetworkAttachmentDefinition in a namespace.
@@ -140,9 +127,9 @@ impl Index {
 }
 
 /// What a pod that has not ended is attached to.
-fn uses(pod: Option<&Pod>) -> &[NadKey] {
+fn uses(pod: Option<&Pod>) -> &[Attachment] {
     match pod {
-        Some(Pod { finished: false, attached: Ok(keys), .. }) => keys,
+        Some(Pod { finished: false, attached: Ok(attached), .. }) => attached,
         _ => &[],
     }
 }
@@ -328,7 +315,7 @@ mod tests {
         assert_eq!(waiting.for_cause(&at), [cudn("y")]);
         waiting.set(&cudn("x"), BTreeSet::new());
         waiting.set(&cudn("y"), BTreeSet::new());
-        assert!(waiting.lock().causes.is_empty() && waiting.lock().by_cause.0.is_empty(), "nothing is kept");
+        assert!(waiting.lock().causes.is_empty() && waiting.lock().by_cause.is_empty(), "nothing is kept");
         waiting.set(&cudn("x"), BTreeSet::from([nad.clone()]));
         waiting.forget_all();
         assert_eq!(waiting.for_cause(&nad), []);

@@ -1,4 +1,4 @@
-//! Namespaces and Nodes, cut down to what the rooms of tenant networks read.
+//! Namespaces and Nodes, cut down to what the rooms read.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(crate) struct WatchedNamespace {
     metadata: ObjectMeta,
 }
 
-/// A Namespace as the rooms of tenant networks see it.
+/// A Namespace as the rooms see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Labels.
@@ -47,7 +47,7 @@ pub(crate) struct WatchedNode {
     pub(crate) metadata: ObjectMeta,
 }
 
-/// A Node as the rooms of tenant networks see it.
+/// A Node as the rooms see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     /// `metadata.uid`.
@@ -56,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) version: Option<String>,
     /// When it was made, in seconds since 1970: ids go to the older one first.
     pub(crate) created: i64,
+    /// Labels, for the selectors of Uplinks.
+    pub(crate) labels: BTreeMap<String, String>,
     /// Annotations of the network stack.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -70,6 +72,7 @@ impl Node {
             uid: meta.uid?,
             version: meta.resource_version,
             created: meta.creation_timestamp.map_or(0, |time| time.0.as_second()),
+            labels: meta.labels.unwrap_or_default(),
             annotations,
         })
     }

@@ -3,23 +3,36 @@
 //! In: what changed, before and after. Out: the names to look at again, also of Uplinks that do not exist (their
 //! states have to go). An Uplink that the change cannot concern is not named: cost follows the change.
 
+use causeway_net::network::name::NodeName;
 use causeway_net::selection::Selection;
 use causeway_net::state_name::StateName;
 use causeway_runtime::watch::Snapshot;
 
-use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
+use super::watched::{State, StateKey, Uplink, UplinkName};
+use crate::observed::place::Node;
 
-/// The Uplinks whose selection of a Node changed with it. Absence is a Node that nothing selects.
+/// Whether a change of a Node is one that selectors see: of its labels, or of its being there. One without a value before
+/// and after could not be read, and is gone or back now.
+#[must_use]
+pub(super) fn is_seen(old: Option<&Node>, new: Option<&Node>) -> bool {
+    old.is_none() || old.map(|node| &node.labels) != new.map(|node| &node.labels)
+}
+
+/// The Uplinks whose selection of a Node changed with it. Absence is a Node that nothing selects; of one that could not be
+/// read nobody knows what selected it.
 #[must_use]
 pub(super) fn by_node(
     old: Option<&Node>,
     new: Option<&Node>,
     uplinks: &Snapshot<UplinkName, Uplink>,
 ) -> Vec<UplinkName> {
-    if old == new {
+    if !is_seen(old, new) {
         return Vec::new();
     }
     let changed = |uplink: &Uplink| {
+        if old.is_none() && new.is_none() {
+            return true;
+        }
         let Ok(configs) = &uplink.facts.configs else { return false };
         let select = |node: Option<&Node>| match node {
             Some(node) => configs.select(&node.labels),
@@ -107,6 +120,21 @@ mod tests {
         let labelled = node(&[("role", "red")]);
         assert_eq!(by_node(None, Some(&labelled), &uplinks), [UplinkName::from("every")]);
         assert_eq!(by_node(Some(&labelled), None, &uplinks), [UplinkName::from("every")]);
+    }
+
+    #[test]
+    fn a_node_that_could_not_be_read_and_is_gone_concerns_every_uplink() {
+        let uplinks = fixtures::uplinks(&[uplink("blue", &[("br", "role=blue")])]);
+        assert!(is_seen(None, None));
+        assert_eq!(by_node(None, None, &uplinks), [UplinkName::from("blue")]);
+    }
+
+    #[test]
+    fn a_heartbeat_and_what_others_annotate_are_seen_by_no_selector() {
+        let before = node(&[("role", "blue")]);
+        let annotations = [("k8s.ovn.org/node-id".to_owned(), "2".to_owned())].into();
+        let after = Node { version: Some("8".to_owned()), annotations, ..before.clone() };
+        assert!(!is_seen(Some(&before), Some(&after)));
     }
 
     /// Uplinks `a`, `a.b` and one with a long name, nodes `c`, `b.c` and one with a long name.

@@ -18,7 +18,8 @@ use tokio::time::timeout;
 
 use super::error::UplinkError;
 use super::plan::{Deletion, Plan, Stale, stale};
-use super::watched::{Node, Uplink, UplinkName, WatchedNode};
+use super::watched::{Uplink, UplinkName};
+use crate::observed::place::{Node, WatchedNode};
 use crate::side_by_side::side_by_side;
 
 /// How long one read may take.
@@ -83,8 +84,13 @@ pub(super) async fn unused(name: &UplinkName, plan: &Plan, reader: &Reader) -> R
 /// Checks one deletion against its Node.
 async fn node(deletion: &Deletion, uplink: Option<&Uplink>, reader: &Reader) -> Result<(), UplinkError> {
     let name = deletion.node.as_str();
-    let node = read("Node", name, reader.nodes.get_opt(name)).await?.map(|node| Arc::new(Node::of(node)));
-    let node = node.as_ref().map_or(Lookup::Absent, Lookup::Present);
+    let found = read("Node", name, reader.nodes.get_opt(name)).await?;
+    let node = found.map(|found| Node::of(found).map(Arc::new));
+    let node = match &node {
+        None => Lookup::Absent,
+        Some(None) => Lookup::Unreadable("it has no uid"),
+        Some(Some(node)) => Lookup::Present(node),
+    };
     match stale(uplink, false, &node) {
         Some(_) => Ok(()),
         None => Err(UplinkError::Behind { state: deletion.state.clone() }),

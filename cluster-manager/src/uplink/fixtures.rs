@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use causeway_api::nad::GatewayMode;
 use causeway_api::uplink::{NodeConfig, Uplink as ApiUplink, UplinkSpec, UplinkType};
+use causeway_net::network::name::NodeName;
 use causeway_net::uplinks_ready::{Gate, StateFacts};
 use causeway_runtime::watch::{Snapshot, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, LabelSelector, LabelSelectorRequirement, Time,
 };
+use serde_json::json;
 
 use super::observe::{StateIndex, World};
 use super::ownership::FinalizerOwner;
-use super::watched::{Node, NodeName, Resolved, State, StateKey, Uplink, UplinkName};
+use super::watched::{Resolved, State, StateKey, Uplink, UplinkName};
+use crate::observed::Stores as Shared;
+use crate::observed::fixtures::Seen;
+use crate::observed::place::Node;
 
 /// An Uplink of generation 1 and uid `uid-<name>` with these interfaces and selectors: nothing for all nodes,
 /// `key=value`, or `key Operator value`.
@@ -73,12 +79,26 @@ pub(super) fn uplinks(uplinks: &[Uplink]) -> Snapshot<UplinkName, Uplink> {
 }
 
 pub(super) fn node(labels: &[(&str, &str)]) -> Node {
-    Node { labels: labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect() }
+    Node {
+        uid: "uid".to_owned(),
+        version: None,
+        created: 0,
+        labels: labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        annotations: BTreeMap::new(),
+    }
 }
 
 pub(super) fn nodes(nodes: &[(&str, &[(&str, &str)])]) -> Snapshot<NodeName, Node> {
-    let named = nodes.iter().map(|&(name, labels)| (NodeName::from(name), node(labels)));
-    Store::fixed("Node", named).snapshot()
+    shared(nodes, Seen::default()).nodes()
+}
+
+/// What several rooms see: Nodes with these labels, and the rest.
+pub(super) fn shared(nodes: &[(&str, &[(&str, &str)])], rest: Seen) -> Shared {
+    let object = |(name, labels): &(&str, &[(&str, &str)])| {
+        let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+        json!({"metadata": {"name": name, "uid": format!("uid-{name}"), "labels": labels}})
+    };
+    Seen { nodes: nodes.iter().map(object).collect(), ..rest }.stores(GatewayMode::Shared)
 }
 
 /// Our finalizer, set by someone else too, beside a finalizer of theirs.

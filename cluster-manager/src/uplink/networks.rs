@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::network::Transport;
 use causeway_net::facts::UplinkFacts;
-use causeway_net::network::name::NodeName as NetNodeName;
 use causeway_net::state_name::StateName;
 use causeway_net::uplinks_ready::{
     self, ActiveNodes, Carrier, Found, GatewayMode, Network, StateFacts, Verdict, View,
@@ -27,16 +26,14 @@ use super::observe::Stores;
 use super::watched::{State, StateKey, Uplink, UplinkName};
 use crate::allocation::{Book, Needed};
 use crate::expected::Expected;
+use crate::observed::Unreadable;
 use crate::observed::cr::{Cr, CrKey};
-use crate::observed::{self, Unreadable};
 
 /// Tells networks whether their Uplinks are ready.
 #[derive(Clone, Debug)]
 pub(super) struct Networks {
-    /// Uplinks, their states, Nodes.
+    /// Networks, Uplinks, their states, Nodes.
     pub(super) stores: Stores,
-    /// Networks.
-    pub(super) seen: observed::Stores,
     /// Which node needs which network.
     pub(super) book: Book,
     /// How nodes reach the outside.
@@ -86,7 +83,7 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let cr = self.seen.cr(key);
+        let cr = self.stores.shared.cr(key);
         let cr = cr.map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
         let Some(cr) = cr else {
             self.expected.set(key, Vec::new());
@@ -104,7 +101,7 @@ impl Room for Networks {
         match self.writer.apply_status(&self.api, key.name(), &body).await {
             Ok(written) => {
                 if let Some(written) = Cr::of_cudn(written) {
-                    self.seen.written_crs.remember(key, written);
+                    self.stores.shared.written_crs.remember(key, written);
                 }
                 info!(
                     network = %key,
@@ -139,10 +136,10 @@ impl Networks {
             Needed::On(nodes) => Some(nodes),
         };
         let sight = self.sight(cr);
-        let nodes = self.stores.nodes.snapshot();
+        let nodes = self.stores.shared.nodes();
         let active: ActiveNodes<'_> = nodes
             .iter()
-            .map(|(name, node)| (NetNodeName::from(name.as_str()), &node.labels))
+            .map(|(name, node)| (name.clone(), &node.labels))
             .filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name)))
             .collect();
         Some(uplinks_ready::verdict(network, self.mode, &active, &sight))

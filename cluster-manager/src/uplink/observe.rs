@@ -1,16 +1,19 @@
-//! What this room looks at: three watched kinds, and which states belong to which Uplink.
+//! What this room looks at: Uplinks, Nodes, UplinkStates, and which states belong to which Uplink.
 //!
-//! A [`World`] is made of the newest snapshots. Absence in it means absence, because a world exists only once all
-//! three kinds have been listed.
+//! A [`World`] is made of the newest snapshots. Absence in it means absence, because a world exists only once every kind
+//! has been listed.
 
-use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use causeway_runtime::watch::{Lookup, Snapshot, Store};
+use causeway_net::network::name::NodeName;
+use causeway_runtime::watch::{Lookup, NotReady, Snapshot, Store};
 
 use super::error::UplinkError;
 use super::users::Users;
-use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName};
+use super::watched::{State, StateKey, Uplink, UplinkName};
+use crate::groups::Groups;
+use crate::observed::place::Node;
+use crate::observed::{self, unlisted};
 use crate::written::Written;
 
 /// Where the newest snapshots come from.
@@ -18,10 +21,10 @@ use crate::written::Written;
 pub(super) struct Stores {
     /// Every Uplink.
     pub(super) uplinks: Store<UplinkName, Uplink>,
-    /// Every Node.
-    pub(super) nodes: Store<NodeName, Node>,
     /// Every UplinkState.
     pub(super) states: Store<StateKey, State>,
+    /// Nodes and networks.
+    pub(super) shared: observed::Stores,
     /// Which states belong to which Uplink.
     pub(super) index: StateIndex,
     /// Which networks use which Uplink.
@@ -62,64 +65,58 @@ pub(super) fn world(name: &UplinkName, stores: &Stores) -> Result<World, UplinkE
     }
     let uplink = stores.written.newest(name, &watched);
     let used = stores.users.any(name);
-    Ok(World { uplink, nodes: stores.nodes.snapshot(), states, states_of, used })
+    Ok(World { uplink, nodes: stores.shared.nodes(), states, states_of, used })
 }
 
 impl Stores {
     /// Waits until every kind has been listed once.
     pub(super) async fn wait_synced(&self) {
         self.uplinks.wait_synced().await;
-        self.nodes.wait_synced().await;
         self.states.wait_synced().await;
+        self.shared.wait_synced().await;
+    }
+
+    /// Whether the kinds of this room have been listed and are being watched.
+    pub(super) fn readiness(&self) -> Result<(), NotReady> {
+        self.uplinks.readiness()?;
+        self.states.readiness()
     }
 
     fn all_listed(&self) -> Result<(), UplinkError> {
-        let synced = [
-            (self.uplinks.kind(), *self.uplinks.synced().borrow()),
-            (self.nodes.kind(), *self.nodes.synced().borrow()),
-            (self.states.kind(), *self.states.synced().borrow()),
-        ];
-        match synced.into_iter().find(|(_, synced)| !synced) {
-            Some((kind, _)) => Err(UplinkError::NotListed { kind: kind.to_owned() }),
-            None => Ok(()),
-        }
+        let unlisted = unlisted(&self.uplinks).or(unlisted(&self.states)).or(self.shared.unlisted());
+        unlisted.map_or(Ok(()), |kind| Err(UplinkError::NotListed { kind: kind.to_owned() }))
     }
 }
 
 /// Which states name which Uplink in their identity; kept by the watch of states, change by change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StateIndex(Arc<Mutex<HashMap<UplinkName, BTreeSet<StateKey>>>>);
+pub(super) struct StateIndex(Arc<Mutex<Groups<UplinkName, StateKey>>>);
 
 impl StateIndex {
     /// Takes over one change of one state.
     pub(super) fn change(&self, key: &StateKey, old: Option<&State>, new: Option<&State>) {
         let mut index = self.lock();
-        if let Some(old) = old
-            && let Some(keys) = index.get_mut(&old.uplink)
-        {
-            keys.remove(key);
-            if keys.is_empty() {
-                index.remove(&old.uplink);
-            }
+        if let Some(old) = old {
+            index.remove(&old.uplink, key);
         }
         if let Some(new) = new {
-            index.entry(new.uplink.clone()).or_default().insert(key.clone());
+            index.insert(new.uplink.clone(), key.clone());
         }
     }
 
     /// Every Uplink that a state names, whether it exists or not.
     #[must_use]
     pub(super) fn uplinks(&self) -> Vec<UplinkName> {
-        self.lock().keys().cloned().collect()
+        self.lock().names().cloned().collect()
     }
 
     /// The states of an Uplink, in the order of their names.
     #[must_use]
     pub(super) fn states_of(&self, uplink: &UplinkName) -> Vec<StateKey> {
-        self.lock().get(uplink).into_iter().flatten().cloned().collect()
+        self.lock().of(uplink)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<UplinkName, BTreeSet<StateKey>>> {
+    fn lock(&self) -> MutexGuard<'_, Groups<UplinkName, StateKey>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

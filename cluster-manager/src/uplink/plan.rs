@@ -13,6 +13,7 @@ use std::fmt;
 
 use causeway_api::condition::{self, Wanted};
 use causeway_api::uplink::{UplinkCondition, UplinkReason};
+use causeway_net::network::name::NodeName;
 use causeway_net::selection::Selection;
 use causeway_runtime::events::Severity;
 use causeway_runtime::watch::Lookup;
@@ -21,7 +22,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observe::World;
 use super::ownership::FinalizerOwner;
-use super::watched::{Node, NodeName, StateKey, Uplink, UplinkName};
+use super::watched::{StateKey, Uplink, UplinkName};
+use crate::observed::place::Node;
 
 pub(super) use self::ready::Verdict;
 

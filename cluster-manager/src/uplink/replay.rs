@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use causeway_api::nad::GatewayMode;
 use causeway_api::uplink_state::UplinkState;
 use causeway_runtime::watch::Store;
 use jiff::Timestamp;
@@ -13,7 +14,8 @@ use serde_json::{Map, Value, json};
 use super::observe::{self, StateIndex, Stores};
 use super::plan::{self, Step};
 use super::users::Users;
-use super::watched::{Node, NodeName, State, StateKey, Uplink, UplinkName, WatchedNode};
+use super::watched::{State, StateKey, Uplink, UplinkName};
+use crate::observed::fixtures::Seen;
 use crate::written::Written;
 
 macro_rules! recorded {
@@ -128,15 +130,15 @@ impl Server {
         for (key, state) in &states {
             index.change(key, None, Some(state));
         }
-        let nodes = self.named::<WatchedNode>("nodes").into_iter();
+        let nodes = self.named::<Value>("nodes").into_iter().map(|(_, node)| node).collect();
         let uplinks = self.named::<causeway_api::uplink::Uplink>("uplinks").into_iter();
         Stores {
             uplinks: Store::fixed(
                 "Uplink",
                 uplinks.map(|(name, uplink)| (UplinkName::from(name), Uplink::of(&uplink).unwrap())),
             ),
-            nodes: Store::fixed("Node", nodes.map(|(name, node)| (NodeName::from(name), Node::of(node)))),
             states: Store::fixed("UplinkState", states),
+            shared: Seen { nodes, ..Seen::default() }.stores(GatewayMode::Shared),
             index,
             users: Users::default(),
             written: Written::default(),

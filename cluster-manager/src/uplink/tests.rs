@@ -12,11 +12,12 @@ use causeway_runtime::writer::WriteMetrics;
 use expect_test::{Expect, expect};
 use http::{Request, Response};
 use http_body_util::BodyExt;
+use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fixtures::{held_by_others, node, state, uplink};
+use super::fixtures::{held_by_others, shared, state, uplink};
 use super::ownership::FinalizerOwner;
 use super::*;
 
@@ -96,15 +97,12 @@ async fn pass_over(seen: Seen<'_>, answers: &[(&str, u16, Value)]) -> Pass {
             seen.uplink.map(|uplink| (name.clone(), uplink)),
             seen.unreadable_uplink.map(|error| (name.clone(), error)),
         ),
-        nodes: Store::fixed(
-            "Node",
-            seen.nodes.iter().map(|&(name, labels)| (NodeName::from(name), node(labels))),
-        ),
         states: Store::fixed_unreadable(
             "UplinkState",
             states,
             seen.unreadable_state.map(|error| (StateKey::from("br-blue.node-a"), error)),
         ),
+        shared: shared(seen.nodes, crate::observed::fixtures::Seen::default()),
         index,
         users: Users::default(),
         written: Written::default(),
@@ -188,7 +186,7 @@ fn networks(uplinks: &[&str]) -> Value {
 }
 
 fn api_node(role: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a", "labels": {"role": role}}})
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-a", "uid": "n", "labels": {"role": role}}})
 }
 
 fn api_failure(code: u16, reason: &str) -> Value {

@@ -1,10 +1,9 @@
-//! The watched objects, cut down to what this room reads.
+//! The objects that this room alone watches, cut down to what it reads.
 //!
 //! What is left out cannot wake the room: a state's addresses, messages and transition times play no part in
 //! `Ready`, so a change of them is no event.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,11 +11,10 @@ use causeway_api::condition::{self, ConditionStatus};
 use causeway_api::uplink::UplinkType;
 use causeway_api::uplink_state::{DiscoveryReason, LinkReason, StateCondition, UplinkState};
 use causeway_net::facts::UplinkFacts;
+use causeway_net::network::name::NodeName;
 use causeway_net::state_name::StateName;
 use causeway_net::uplinks_ready::StateFacts;
-use k8s_openapi::api::core::v1::Node as ApiNode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use serde::Deserialize;
 
 use super::ownership::{self, FinalizerOwner};
 use crate::written::Versioned;
@@ -70,10 +68,6 @@ object_name! {
     UplinkName
 }
 object_name! {
-    /// Name of a Node.
-    NodeName
-}
-object_name! {
     /// Name of an UplinkState object. Says nothing about whose state it is: that stands in its spec.
     StateKey
 }
@@ -123,29 +117,6 @@ impl Versioned for Uplink {
 
     fn version(&self) -> Option<&str> {
         self.version.as_deref()
-    }
-}
-
-/// The watched part of a Node: its metadata.
-#[derive(Clone, Debug, Deserialize, kube::Resource)]
-#[resource(inherit = ApiNode)]
-pub(super) struct WatchedNode {
-    #[serde(default, deserialize_with = "causeway_runtime::watch::slim_metadata")]
-    metadata: ObjectMeta,
-}
-
-/// A Node as this room sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
-    /// Labels, for the selectors.
-    pub(super) labels: BTreeMap<String, String>,
-}
-
-impl Node {
-    /// From the watched object.
-    #[must_use]
-    pub(super) fn of(node: WatchedNode) -> Self {
-        Self { labels: node.metadata.labels.unwrap_or_default() }
     }
 }
 
@@ -233,7 +204,7 @@ impl State {
         Some(Self {
             uid: state.metadata.uid?,
             uplink: UplinkName(state.spec.uplink_name),
-            node: NodeName(state.spec.node_name),
+            node: NodeName::from(state.spec.node_name),
             owner_uids,
             type_,
             interface,

@@ -148,13 +148,7 @@ impl World {
             Event::Pod { pod, node } => {
                 let namespace = ["a", "b", "c"][pod % 3];
                 let pod_key = NamespacedName { namespace: namespace.to_owned(), name: format!("p{pod}") };
-                let pod = node.map(|node| Pod {
-                    node: Some(NODES[node].into()),
-                    finished: false,
-                    host_network: false,
-                    attached: Ok(Vec::new()),
-                    wanted: vec![key(&format!("{namespace}/one"))],
-                });
+                let pod = node.map(|node| pod_on(NODES[node], vec![key(&format!("{namespace}/one"))]));
                 self.ledger.pod(&pod_key, pod.as_ref(), self.now);
                 match pod {
                     Some(pod) => drop(self.pods.insert(pod_key, pod)),

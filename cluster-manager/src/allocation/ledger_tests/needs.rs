@@ -16,13 +16,7 @@ fn with_network(subnets: &str) -> World {
 impl World {
     fn pod(&mut self, pod: &str, node: Option<&str>) -> super::super::ledger::Stir {
         let key = NamespacedName { namespace: "a".to_owned(), name: pod.to_owned() };
-        let pod = node.map(|node| Pod {
-            node: Some(node.into()),
-            finished: false,
-            host_network: false,
-            attached: Ok(Vec::new()),
-            wanted: Vec::new(),
-        });
+        let pod = node.map(|node| pod_on(node, Vec::new()));
         match &pod {
             Some(pod) => drop(self.pods.insert(key.clone(), pod.clone())),
             None => drop(self.pods.remove(&key)),

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use causeway_runtime::watch::Lookup;
+use causeway_runtime::watch::{Lookup, NamespacedName};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
 
 use crate::endpointslice::migration::{self, Move};
 use crate::endpointslice::observe::{Network, World};
-use crate::endpointslice::watched::{Pod, PodKey, Reach, SliceKey, Source};
+use crate::endpointslice::watched::{SliceKey, Source};
+use crate::observed::pod::{Pod, Reach};
 
 /// Kind of IP addresses of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,13 +118,13 @@ pub(super) fn mirrored(
         let pod = target.and_then(|target| target.name.clone());
         let address = match &pod {
             None => Err(Cause::NotAPod),
-            Some(pod) => address(&PodKey::new(key.namespace(), pod), family, network, world),
+            Some(pod) => address(&key.pod(pod), family, network, world),
         };
         match address {
             Ok(address) => {
                 let mut endpoint = Endpoint { addresses: vec![address.to_string()], ..endpoint.clone() };
                 if let Some(pod) = &pod {
-                    keep_moving_machine(&PodKey::new(key.namespace(), pod), &mut endpoint, world);
+                    keep_moving_machine(&key.pod(pod), &mut endpoint, world);
                 }
                 endpoints.push(endpoint);
             }
@@ -134,20 +135,22 @@ pub(super) fn mirrored(
 }
 
 /// Where a pod can be reached on the network.
-fn address(pod: &PodKey, family: Family, network: &Network, world: &World) -> Result<IpAddr, Cause> {
+fn address(pod: &NamespacedName, family: Family, network: &Network, world: &World) -> Result<IpAddr, Cause> {
     let pod: &Pod = match world.pods.lookup(pod) {
         Lookup::Present(pod) => pod,
         Lookup::Absent => return Err(Cause::NotYet),
         Lookup::Unreadable(error) => return Err(Cause::Unreadable(error.to_owned())),
     };
-    let addresses = match &pod.reach {
+    let addresses = match pod.reach() {
         Reach::Host(addresses) => addresses,
-        Reach::Unreadable(cause) => return Err(Cause::Unreadable(cause.clone())),
-        Reach::Networks(networks) => match networks.get(&network.attachment.to_string()) {
-            None => return Err(Cause::NotYet),
-            Some(Ok(addresses)) => addresses,
-            Some(Err(cause)) => return Err(Cause::Unreadable(cause.clone())),
-        },
+        Reach::Unreadable(cause) => return Err(Cause::Unreadable(cause.to_owned())),
+        Reach::Networks(attached) => {
+            match attached.iter().find(|one| one.nad == network.attachment).map(|one| &one.addresses) {
+                None => return Err(Cause::NotYet),
+                Some(Ok(addresses)) => addresses,
+                Some(Err(cause)) => return Err(Cause::Unreadable(cause.clone())),
+            }
+        }
     };
     if addresses.is_empty() {
         return Err(Cause::NotYet);
@@ -158,18 +161,18 @@ fn address(pod: &PodKey, family: Family, network: &Network, world: &World) -> Re
 
 /// Leaves an endpoint ready whose virtual machine moves. Both pods can say for a moment that they are not ready although
 /// the machine goes on under its address; a load balancer without any endpoint would reset its connections.
-fn keep_moving_machine(key: &PodKey, endpoint: &mut Endpoint, world: &World) {
+fn keep_moving_machine(key: &NamespacedName, endpoint: &mut Endpoint, world: &World) {
     // Not set means ready (Kubernetes API, `EndpointConditions`).
     if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) != Some(false) {
         return;
     }
     let Some(machine) = world.pods.get(key).and_then(|pod| pod.machine.clone()) else { return };
     let Some(domain) = machine.domain else { return };
-    let pods: Vec<(&PodKey, _)> =
+    let pods: Vec<(&NamespacedName, _)> =
         world.machines.iter().filter_map(|key| Some((key, world.pods.get(key)?))).collect();
     let of_domain = pods.iter().filter_map(|(key, pod)| {
         let machine = pod.machine.as_ref()?;
-        (machine.domain.as_ref() == Some(&domain)).then_some((key.name(), machine))
+        (machine.domain.as_ref() == Some(&domain)).then_some((key.name.as_str(), machine.as_ref()))
     });
     // More pods than a move has say nothing about it: what Kubernetes says stays.
     if let Ok(Some(Move::InProgress | Move::Arrived)) = migration::state(of_domain) {

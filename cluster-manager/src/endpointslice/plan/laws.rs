@@ -8,7 +8,7 @@ use super::*;
 use crate::endpointslice::fixtures::{
     content, endpoint, host_pod, machine_pod, mirror, network, pod, source, world,
 };
-use crate::endpointslice::watched::Pod;
+use crate::observed::pod::Pod;
 
 /// Names of pods, some of which exist.
 const PODS: [&str; 4] = ["p0", "p1", "p2", "p3"];

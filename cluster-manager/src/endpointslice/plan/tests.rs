@@ -9,7 +9,8 @@ use super::*;
 use crate::endpointslice::fixtures::{
     NAMESPACE, conditions, content, endpoint, host_pod, machine_pod, mirror, network, pod, source, web, world,
 };
-use crate::endpointslice::watched::{Machine, Pod, PodKey, Reach};
+use crate::observed::fixtures::pod_on;
+use crate::observed::pod::{Attachment, Machine, Pod};
 
 /// A plan, a line for each step and for each endpoint that is left out.
 fn shown(plan: &Plan) -> String {
@@ -337,15 +338,14 @@ fn an_endpoint_without_an_address_is_left_out_and_the_others_are_mirrored() {
         endpoint("p2"),
     ];
     let mut pods = pods().to_vec();
-    let reach = |reach| Pod { reach, machine: None };
+    let reach = |attached| Pod { attached, ..pod_on("node-000", Vec::new()) };
+    let cause = "\"x\" is no address".to_owned();
+    let worse = Attachment { nad: "blue/net".parse().unwrap(), addresses: Err(cause) };
     pods.extend([
-        ("late", reach(Reach::Networks([].into()))),
+        ("late", reach(Ok(Vec::new()))),
         ("v6", pod(&["fd00:20::7"])),
-        ("bad", reach(Reach::Unreadable("EOF while parsing".to_owned()))),
-        (
-            "worse",
-            reach(Reach::Networks([("blue/net".to_owned(), Err("\"x\" is no address".to_owned()))].into())),
-        ),
+        ("bad", reach(Err("EOF while parsing".to_owned()))),
+        ("worse", reach(Ok(vec![worse]))),
     ]);
     check_settles(
         &world(Some(source(endpoints)), Vec::new(), &pods),
@@ -376,7 +376,7 @@ fn a_slice_none_of_whose_endpoints_has_an_address_gets_no_mirror() {
 #[test]
 fn a_pod_that_cannot_be_read_is_not_one_without_an_address() {
     let mut world = world(Some(source(vec![endpoint("p1")])), Vec::new(), &[]);
-    let key = PodKey::new(NAMESPACE, "p1");
+    let key = web().pod("p1");
     world.pods = Store::fixed_unreadable("Pod", [], [(key, "bad type")]).snapshot();
     check(
         &world,
@@ -388,10 +388,9 @@ fn a_pod_that_cannot_be_read_is_not_one_without_an_address() {
 
 #[test]
 fn an_address_of_another_network_is_none() {
-    let other = Pod {
-        reach: Reach::Networks([("blue/other".to_owned(), Ok(vec!["10.9.0.5".parse().unwrap()]))].into()),
-        machine: None,
-    };
+    let attachment =
+        Attachment { nad: "blue/other".parse().unwrap(), addresses: Ok(vec!["10.9.0.5".parse().unwrap()]) };
+    let other = Pod { attached: Ok(vec![attachment]), ..pod_on("node-000", Vec::new()) };
     check(
         &world(Some(source(vec![endpoint("p1")])), Vec::new(), &[("p1", other)]),
         &expect![[r"
@@ -473,7 +472,7 @@ fn a_virtual_machine_that_moves_stays_ready() {
                 Pod {
                     machine: machine_pod("10.20.0.6", 2, false, false)
                         .machine
-                        .map(|machine| Machine { domain: Some("other".to_owned()), ..machine }),
+                        .map(|machine| Box::new(Machine { domain: Some("other".to_owned()), ..*machine })),
                     ..pod(&["10.20.0.6"])
                 },
             ],
@@ -490,9 +489,9 @@ fn a_virtual_machine_that_moves_stays_ready() {
     for (what, [one, two], [ready, serving, terminating], want) in rows {
         for address_type in ["IPv4", "IPv6"] {
             let v6 = |pod: &Pod| {
-                let Reach::Networks(networks) = &pod.reach else { panic!("{what}") };
-                let last =
-                    networks["blue/net"].as_ref().unwrap()[0].to_string().replace("10.20.0.", "fd00:20::");
+                let attached = pod.attached.as_ref().unwrap_or_else(|error| panic!("{what}: {error}"));
+                let last = attached[0].addresses.as_ref().unwrap()[0].to_string();
+                let last = last.replace("10.20.0.", "fd00:20::");
                 Pod { machine: pod.machine.clone(), ..self::pod(&[last.as_str()]) }
             };
             let pods = match address_type {
@@ -512,7 +511,7 @@ fn a_virtual_machine_that_moves_stays_ready() {
 fn a_machine_without_a_name_and_one_with_too_many_pods_keep_what_kubernetes_says() {
     let nameless = |created| {
         let pod = machine_pod("10.20.0.5", created, false, false);
-        Pod { machine: pod.machine.map(|machine| Machine { domain: None, ..machine }), ..pod }
+        Pod { machine: pod.machine.map(|machine| Box::new(Machine { domain: None, ..*machine })), ..pod }
     };
     let third = machine_pod("10.20.0.5", 3, false, false);
     let named = |created| machine_pod("10.20.0.5", created, false, false);

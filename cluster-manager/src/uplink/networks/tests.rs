@@ -17,10 +17,9 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::fixtures::{node, state, uplink};
+use super::super::fixtures::{shared, state, uplink};
 use super::super::observe::StateIndex;
 use super::super::users::Users;
-use super::super::watched::NodeName;
 use super::*;
 use crate::allocation::ClusterPlan;
 use crate::observed::fixtures::{Seen, cluster, cudn, layer3, terminating, with};
@@ -109,16 +108,12 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
     Networks {
         stores: Stores {
             uplinks: Store::fixed_unreadable("Uplink", named, broken),
-            nodes: Store::fixed(
-                "Node",
-                world.nodes.iter().map(|&(name, labels)| (NodeName::from(name), node(labels))),
-            ),
             states: Store::fixed("UplinkState", states),
+            shared: shared(&world.nodes, seen),
             index: StateIndex::default(),
             users: Users::default(),
             written: Written::default(),
         },
-        seen: seen.stores(world.mode.into()),
         book: Book::new(plan, &cluster(), &leadership),
         mode: world.mode,
         writer: Writer::new("clustermanager-uplink-controller", WriteMetrics::register(&mut registry)),
@@ -132,7 +127,7 @@ async fn told(world: &World) -> (String, String, Vec<String>) {
     let asked = Arc::default();
     let room = room(world, &asked);
     assert_eq!(room.reconcile(&key()).await.unwrap(), Requeue::Done);
-    let cr = room.seen.cr(&key()).unwrap().unwrap();
+    let cr = room.stores.shared.cr(&key()).unwrap().unwrap();
     let [condition] = cr.conditions.as_slice() else { panic!("{:?}", cr.conditions) };
     assert_eq!((condition.type_.as_str(), condition.observed_generation), ("UplinksReady", Some(1)));
     assert_eq!(condition.status == "True", condition.reason == "UplinksReady");
@@ -238,12 +233,12 @@ async fn what_is_so_already_is_not_written_again_and_a_network_that_is_gone_is_f
     asked.lock().unwrap().clear();
     room.reconcile(&key()).await.unwrap();
     assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
-    let conditions = room.seen.cr(&key()).unwrap().unwrap().conditions.clone();
+    let conditions = room.stores.shared.cr(&key()).unwrap().unwrap().conditions.clone();
     assert!(room.expected.are_met_by(&key(), &conditions), "its own write wakes nobody");
     let mut edited = conditions.clone();
     edited[0].message = "somebody else's".to_owned();
     assert!(!room.expected.are_met_by(&key(), &edited), "somebody else's does");
-    room.seen = Seen::default().stores(GatewayMode::Shared.into());
+    room.stores.shared = Seen::default().stores(GatewayMode::Shared.into());
     assert_eq!(room.reconcile(&key()).await.unwrap(), Requeue::Gone);
     assert!(!room.expected.are_met_by(&key(), &conditions), "nothing is kept");
 }
@@ -252,7 +247,8 @@ async fn what_is_so_already_is_not_written_again_and_a_network_that_is_gone_is_f
 async fn an_object_that_cannot_be_read_is_told_nothing() {
     let asked = Arc::default();
     let mut room = room(&good(), &asked);
-    room.seen = Seen { unreadable_crs: vec![key()], ..Seen::default() }.stores(GatewayMode::Shared.into());
+    room.stores.shared =
+        Seen { unreadable_crs: vec![key()], ..Seen::default() }.stores(GatewayMode::Shared.into());
     let error = room.reconcile(&key()).await.unwrap_err();
     assert_eq!(error.retry(), Retry::Never);
     assert!(error.to_string().ends_with("what it says of its Uplinks is left alone"), "{error}");
@@ -276,9 +272,9 @@ async fn where_networks_follow_pods_nothing_is_said_before_anybody_knows_the_nod
     let room = room(&world, &asked);
     assert_eq!(room.reconcile(&key()).await.unwrap(), Requeue::Done);
     assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
-    room.book.rebuild(&room.seen);
+    room.book.rebuild(&room.stores.shared);
     room.reconcile(&key()).await.unwrap();
-    let cr = room.seen.cr(&key()).unwrap().unwrap();
+    let cr = room.stores.shared.cr(&key()).unwrap().unwrap();
     let message = "Uplinks are ready for all active CUDN nodes";
     assert_eq!(cr.conditions[0].message, message, "no node needs it");
     assert_eq!(room.book.needed_on(&key().network()), Needed::On(BTreeSet::new()));

@@ -7,12 +7,13 @@ use std::fmt;
 use causeway_api::condition::ConditionStatus;
 use causeway_api::uplink::{NodeConfig, UplinkReason};
 use causeway_api::uplink_state::DiscoveryReason;
+use causeway_net::network::name::NodeName;
 use causeway_net::selection::Selection;
 use causeway_net::state_name::StateName;
 use causeway_runtime::watch::Lookup;
 
 use crate::uplink::observe::World;
-use crate::uplink::watched::{NodeName, Resolved, State, Uplink, UplinkName};
+use crate::uplink::watched::{Resolved, State, Uplink, UplinkName};
 
 /// How many failing nodes the message names.
 const EXAMPLES: usize = 3;
