@@ -5,7 +5,7 @@ use causeway_rig::{Level, Suite};
 use serde_json::{Value, json};
 
 use crate::objects::{cudn, layer3, node, path_of, pod, tenant};
-use crate::world::{DYNAMIC, World};
+use crate::world::{DYNAMIC, World, condition};
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite
@@ -168,6 +168,12 @@ async fn everywhere() -> anyhow::Result<()> {
     world.manage_without(DYNAMIC).await?;
     world.share(&["n1", "n2"], "cluster_udn_net", &["10.20.0.0/24", "10.20.1.0/24"]).await?;
     ensure!(world.subnet("n1", "cluster_udn_net").await? == "10.20.0.0/24", "its subnet moved");
+    let path = path_of(&network)?;
+    let withdrawn = || async {
+        let network = world.get(&path).await.map_err(|error| format!("{error:#}"))?.ok_or("it is gone")?;
+        condition(&network, "NodesSelected").map_or(Ok(()), Err)
+    };
+    world.until("nobody to count nodes any more", withdrawn).await?;
     // From then on the Uplink has to select every node.
     let told = "False/UplinkNotFoundForNode: 1 active node/uplink readiness check(s) failed; examples: \
                 out/n2=UplinkNotFoundForNode";
