@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+pub mod topology;
 pub mod vswitch;
 
 use causeway_agent::discovery::{Discovery, Metrics};

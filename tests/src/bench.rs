@@ -5,6 +5,7 @@
 //! | [`react`] | `react_*` | from a changed fact to the API server |
 //! | [`kernel`] | `react_kernel_*` | from a change that only a whole kernel has to an agent's decision |
 //! | [`uplink`] | `uplink_*`, `last_state_*` | from an Uplink or its last state to its condition, and what that costs |
+//! | [`networks`] | `networks_*` | what tenant networks cost: one, many at once, on many nodes, in many namespaces, a restart |
 //! | [`burst`] | `burst_*` | a thousand states that change at once |
 //! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
 //! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
@@ -20,6 +21,7 @@ pub mod hand;
 pub mod journal;
 pub mod kernel;
 pub mod measure;
+pub mod networks;
 pub mod probe;
 pub mod process;
 pub mod react;

@@ -12,6 +12,7 @@
 pub mod access;
 pub mod bench;
 pub mod blue;
+pub mod chaos;
 pub mod churn;
 pub mod demo;
 pub mod manifests;

@@ -17,11 +17,13 @@ use crate::value::{Atom, Datum};
 
 mod claim;
 mod desired;
+mod pair;
 mod row;
 
 pub use claim::Claim;
 pub use desired::Desired;
 pub(crate) use desired::Reference;
+pub use pair::pair;
 
 /// A desired state that cannot be compared with the snapshot. Nothing is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -52,7 +52,7 @@ pub use client::{Client, ClientError};
 pub use column::{Arity, Column, Scalar, Shape, ShapeError};
 pub use connection::{CallError, ConnectionError};
 pub use decoder::{DecodeError, Decoder};
-pub use diff::{Claim, Desired, DiffError, diff};
+pub use diff::{Claim, Desired, DiffError, diff, pair};
 pub use options::Options;
 pub use remote::{HostPort, Remote, RemoteError, Remotes};
 pub use row::{ColumnRef, ColumnSpec, Index, Indexed, Row, TableSpec};

@@ -8,6 +8,7 @@ use anyhow::Context;
 use causeway_rig::RigOptions;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Everything but what an administrator asks, which is the bench itself. Source: kubernetes.io, Auditing.
@@ -18,6 +19,21 @@ omitStages: [RequestReceived]
 rules:
 - level: None
   userGroups: [\"system:masters\"]
+- level: Metadata
+";
+
+/// The same, with what was sent in each write: so that somebody else can send it again.
+const POLICY_WITH_WRITES: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  userGroups: [\"system:masters\"]
+- level: None
+  resources: [{group: coordination.k8s.io}, {group: events.k8s.io}]
+- level: Request
+  verbs: [create, update, patch, delete]
 - level: Metadata
 ";
 
@@ -50,6 +66,17 @@ pub struct Request {
     pub received: Timestamp,
 }
 
+/// A write that was carried out, as it was sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// `create`, `patch`, `update` or `delete`.
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+    /// What was sent.
+    pub body: Value,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {
@@ -58,6 +85,15 @@ struct Event {
     user: User,
     object_ref: Option<ObjectRef>,
     request_received_timestamp: Timestamp,
+    #[serde(rename = "requestURI", default)]
+    request_uri: String,
+    request_object: Option<Value>,
+    response_status: Option<ResponseStatus>,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    code: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -79,9 +115,21 @@ impl Audit {
     /// # Errors
     /// A file cannot be written.
     pub fn new(options: RigOptions) -> anyhow::Result<(Self, RigOptions)> {
+        Self::by(POLICY, options)
+    }
+
+    /// The same, for a log that also holds what was written.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn with_writes(options: RigOptions) -> anyhow::Result<(Self, RigOptions)> {
+        Self::by(POLICY_WITH_WRITES, options)
+    }
+
+    fn by(rules: &str, options: RigOptions) -> anyhow::Result<(Self, RigOptions)> {
         let this = Self { folder: tempfile::tempdir().context("a folder for the audit log")? };
         let policy = this.folder.path().join("policy.yaml");
-        std::fs::write(&policy, POLICY).context("writing the audit policy")?;
+        std::fs::write(&policy, rules).context("writing the audit policy")?;
         let mut options = options;
         options.api_flags.extend([
             format!("--audit-policy-file={}", policy.display()),
@@ -107,19 +155,44 @@ impl Audit {
     /// # Errors
     /// The log cannot be read.
     pub fn since(&self, mark: Mark) -> anyhow::Result<Vec<Request>> {
+        parse(&self.text_since(mark)?)
+    }
+
+    /// Writes of a log [`Audit::with_writes`] after `mark` that were carried out, in the order of their answers.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn writes_since(&self, mark: Mark) -> anyhow::Result<Vec<Write>> {
+        let mut writes = Vec::new();
+        for event in events(&self.text_since(mark)?) {
+            let event = event?;
+            let done = event.response_status.and_then(|status| status.code).is_some_and(|code| code < 300);
+            if let Some(body) = event.request_object.filter(|_| done) {
+                writes.push(Write { verb: event.verb, uri: event.request_uri, body });
+            }
+        }
+        Ok(writes)
+    }
+
+    fn text_since(&self, mark: Mark) -> anyhow::Result<String> {
         let mut file = File::open(self.path()).context("opening the audit log")?;
         file.seek(SeekFrom::Start(mark.0)).context("the audit log")?;
         let mut text = String::new();
         file.read_to_string(&mut text).context("reading the audit log")?;
-        parse(&text)
+        Ok(text)
     }
 }
 
 /// A line that is still being written has no end, and is left for later.
+fn events(text: &str) -> impl Iterator<Item = anyhow::Result<Event>> {
+    let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    lines.map(|line| serde_json::from_str(line).with_context(|| format!("audit line {line}")))
+}
+
 fn parse(text: &str) -> anyhow::Result<Vec<Request>> {
     let mut requests = Vec::new();
-    for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-        let event: Event = serde_json::from_str(line).with_context(|| format!("audit line {line}"))?;
+    for event in events(text) {
+        let event = event?;
         let begins = event.stage == "ResponseStarted";
         // A watch is noted at its beginning and at its end.
         if (event.verb == "watch") != begins {

@@ -21,7 +21,7 @@ use crate::manifests;
 use crate::states::verdict;
 
 /// Requests of the bench that run at a time.
-const WIDTH: usize = 64;
+pub const WIDTH: usize = 64;
 /// How long the cluster manager may take to say what is to be seen.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -49,12 +49,19 @@ impl Crowd {
     /// # Errors
     /// A part does not start, or the cluster manager says something else.
     pub async fn gather(nodes: usize, uplinks: usize) -> anyhow::Result<Self> {
-        let (audit, options) = Audit::new(RigOptions::bare())?;
-        let rig = Rig::start(options).await?;
-        rig.apply(&manifests::folder("crds")?).await?;
-        access::install(&rig).await?;
-        let token = access::token(&rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
-        access::wait_roles(&rig, &token).await?;
+        Self::gather_on(Audit::new(RigOptions::bare())?, nodes, uplinks).await
+    }
+
+    /// The same, with a log of one's choice.
+    ///
+    /// # Errors
+    /// As [`Crowd::gather`].
+    pub async fn gather_on(
+        (audit, options): (Audit, RigOptions),
+        nodes: usize,
+        uplinks: usize,
+    ) -> anyhow::Result<Self> {
+        let (rig, token) = control_plane(options).await?;
         let place = rig.node("control").unregistered().start().await?;
         place.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
         let part = Part::ClusterManager;
@@ -100,6 +107,19 @@ impl Crowd {
     }
 }
 
+/// A control plane that knows everything of Causeway, in which nobody is at work; the cluster manager's token.
+///
+/// # Errors
+/// A part does not start.
+pub async fn control_plane(options: RigOptions) -> anyhow::Result<(Rig, String)> {
+    let rig = Rig::start(options).await?;
+    rig.apply(&manifests::folder("crds")?).await?;
+    access::install(&rig).await?;
+    let token = access::token(&rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
+    access::wait_roles(&rig, &token).await?;
+    Ok((rig, token))
+}
+
 /// Waits for an Uplink's verdict.
 async fn uplink_says(client: &Client, name: &str, want: &str) -> anyhow::Result<()> {
     let says =
@@ -107,11 +127,19 @@ async fn uplink_says(client: &Client, name: &str, want: &str) -> anyhow::Result<
     causeway_rig::wait_object(Api::all(client.clone()), name, want, PATIENCE, says).await.map(drop)
 }
 
-async fn all(work: impl Iterator<Item = impl Future<Output = anyhow::Result<()>>>) -> anyhow::Result<()> {
+/// Does all of this, as much at a time as the API server takes.
+///
+/// # Errors
+/// The first that failed.
+pub async fn all(work: impl Iterator<Item = impl Future<Output = anyhow::Result<()>>>) -> anyhow::Result<()> {
     stream::iter(work).buffer_unordered(WIDTH).try_collect::<Vec<()>>().await.map(drop)
 }
 
-async fn create<K>(client: &Client, object: Value) -> anyhow::Result<()>
+/// Makes an object without a namespace.
+///
+/// # Errors
+/// The API server refuses.
+pub async fn create<K>(client: &Client, object: Value) -> anyhow::Result<()>
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
         + Clone

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use causeway_rig::{Level, Settings, require};
 use causeway_tests::bench::session::{Only, Session};
-use causeway_tests::bench::{burst, footprint, kernel, react, rest, uplink};
+use causeway_tests::bench::{burst, footprint, kernel, networks, react, rest, uplink};
 use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 
@@ -33,6 +33,13 @@ struct Arguments {
 enum Role {
     /// The client that `uplink_*` is compared with.
     PlainClient,
+    /// The client that `networks_*` is compared with.
+    SameWrites {
+        /// File with the writes.
+        writes: PathBuf,
+        /// The kubeconfig of whoever sent them first.
+        login: PathBuf,
+    },
     /// The side of `react_kernel_*` that is inside the test kernel.
     InKernel {
         /// How often each thing changes.
@@ -57,9 +64,12 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let single = || Builder::new_current_thread().enable_all().build().context("a runtime");
-    match arguments.role {
+    match &arguments.role {
         Some(Role::PlainClient) => single()?.block_on(uplink::plain::run()).map(|()| true),
-        Some(Role::InKernel { changes }) => single()?.block_on(kernel::guest::run(changes)).map(|()| true),
+        Some(Role::SameWrites { writes, login }) => {
+            single()?.block_on(networks::rerun::run(writes, login)).map(|()| true)
+        }
+        Some(Role::InKernel { changes }) => single()?.block_on(kernel::guest::run(*changes)).map(|()| true),
         None => {
             require(Level::Switch, &Settings::from_env()?).context("the benches cannot run here")?;
             Builder::new_multi_thread()
@@ -77,6 +87,7 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<bool> {
     session.note("reactions", react::run(&session).await);
     session.note("reactions in the test kernel", kernel::run(&session).await);
     session.note("Uplinks", uplink::run(&session).await);
+    session.note("networks", networks::run(&session).await);
     session.note("burst", burst::run(&session).await);
     session.note("large cluster", footprint::large_cluster(&session).await);
     session.note("large machine", footprint::large_machine(&session).await);

@@ -29,6 +29,8 @@ pub(super) enum Identity<T> {
     Row(Uuid),
     /// It is the only row of its table.
     Only,
+    /// It is none of them.
+    Fresh,
 }
 
 /// A column whose value no other row may have when a new row is inserted.
@@ -72,6 +74,13 @@ impl<T: Row> Claim<T> {
     #[must_use]
     pub fn only() -> Self {
         Self::new(Identity::Only, false)
+    }
+
+    /// A row that does not exist yet: for rows without a key of their own, which their writer has looked for in the row
+    /// that they live in ([`pair`](crate::pair)).
+    #[must_use]
+    pub fn fresh() -> Self {
+        Self::new(Identity::Fresh, false)
     }
 
     /// Never insert: a missing row makes the diff fail. For rows that others create.

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -72,6 +73,11 @@ impl Desired {
         self.sweeps.push(Box::new(Sweep { mark: mark.name(), owned: Box::new(owned) }));
     }
 
+    /// Deletes one row, if it is there. Refused if its column `mark`, which said that it may go, changes meanwhile.
+    pub fn delete<T: Row, C>(&mut self, uuid: Uuid, mark: ColumnRef<T, C>) {
+        self.sweeps.push(Box::new(Removal::<T> { uuid, mark: mark.name(), rows: PhantomData }));
+    }
+
     pub(super) fn entries(&self) -> &[Box<dyn Entry>] {
         &self.entries
     }
@@ -126,16 +132,49 @@ impl<T: Row> AnySweep for Sweep<T> {
             if kept.contains(&uuid) || !(self.owned)(row) || !deleted.insert(uuid) {
                 continue; // wanted, foreign, or already swept by another sweep
             }
-            let mut conditions = vec![Condition::row(uuid)];
-            if let Some(mark) = row.datum(self.mark) {
-                conditions.push(Condition::new(self.mark, Function::Equal, mark));
-            }
-            steps.guards.push(super::row::guard::<T>(uuid, conditions));
-            steps.deletes.push(Operation::Delete {
-                table: T::TABLE.to_owned(),
-                conditions: vec![Condition::row(uuid)],
-            });
+            plan_delete::<T>(uuid, row, self.mark, steps);
         }
         Ok(())
     }
+}
+
+/// One row that shall go.
+struct Removal<T> {
+    uuid: Uuid,
+    mark: &'static str,
+    rows: PhantomData<fn() -> T>,
+}
+
+impl<T: Row> AnySweep for Removal<T> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn delete(
+        &self,
+        have: &Snapshot,
+        kept: &BTreeSet<Uuid>,
+        deleted: &mut BTreeSet<Uuid>,
+        steps: &mut Steps,
+    ) -> Result<(), DiffError> {
+        let table = have.table::<T>().ok_or(DiffError::Undeclared { table: T::TABLE })?;
+        if let Some(row) = table.row(self.uuid)
+            && !kept.contains(&self.uuid)
+            && deleted.insert(self.uuid)
+        {
+            plan_delete::<T>(self.uuid, row, self.mark, steps);
+        }
+        Ok(())
+    }
+}
+
+fn plan_delete<T: Row>(uuid: Uuid, row: &T, mark: &str, steps: &mut Steps) {
+    let mut conditions = vec![Condition::row(uuid)];
+    if let Some(value) = row.datum(mark) {
+        conditions.push(Condition::new(mark, Function::Equal, value));
+    }
+    steps.guards.push(super::row::guard::<T>(uuid, conditions));
+    steps
+        .deletes
+        .push(Operation::Delete { table: T::TABLE.to_owned(), conditions: vec![Condition::row(uuid)] });
 }

@@ -64,6 +64,7 @@ impl<T: Row> Entry for Wanted<T> {
                 (uuid.to_string(), table.row(*uuid).map(|row| (*uuid, row)).into_iter().collect())
             }
             Identity::Only => ("row".to_owned(), table.rows().collect()),
+            Identity::Fresh => (self.reference.name(), Vec::new()),
         };
         if found.len() > 1 {
             let rows = found.len();

@@ -1,0 +1,23 @@
+//! The logical topology of this node's zone: every network's rows in the OVN Northbound database.
+//!
+//! In: networks, nodes and their annotations, where networks leave the node. Out: the rows, and only the changes that are
+//! needed to have them.
+//!
+//! * [`cluster`], [`network`], [`node`], [`exit`]: the inputs, parsed.
+//! * [`plan`]: from inputs to [`rows`]. Pure.
+//! * [`northbound`]: the tables. [`mark`]: what tells whose a row is.
+//!
+//! Never writes what belongs to pods, services, policies or isolation, and never reads Kubernetes itself.
+//!
+//! First file to read: [`plan`].
+
+pub mod cluster;
+pub mod exit;
+#[cfg(test)]
+mod golden;
+pub mod mark;
+pub mod network;
+pub mod node;
+pub mod northbound;
+pub mod plan;
+pub mod rows;
