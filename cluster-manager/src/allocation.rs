@@ -325,7 +325,7 @@ impl Allocation {
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
         self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
         self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
-        self.wake.statuses.enqueue_all(self.book.lock().network_names());
+        self.wake.statuses.enqueue_all(self.stores.crs().into_iter().map(|(key, _)| key.network()));
     }
 }
 

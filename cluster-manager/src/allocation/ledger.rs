@@ -464,6 +464,7 @@ impl Ledger {
     }
 
     /// Every network that has a NetworkAttachmentDefinition.
+    #[cfg(test)]
     pub(super) fn network_names(&self) -> Vec<NetworkName> {
         self.networks.keys().filter(|name| !name.is_default()).cloned().collect()
     }

@@ -5,11 +5,13 @@ use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::{AllocationReason, NetworkCondition};
 use causeway_api::udn::UserDefinedNetwork;
+use causeway_net::activity::Mode;
 use causeway_net::network::name::NetworkName;
 use causeway_net::network_condition::{allocation_succeeded, nodes_selected};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::writer::{WriteError, Writer};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client};
 
 use super::Book;
@@ -62,12 +64,18 @@ impl Room for Statuses {
         };
         let told = condition::find(&cr.conditions, NetworkCondition::NetworkAllocationSucceeded.as_str());
         let told = told.map(|told| told.message.as_str());
-        let (fare, rendered) = {
+        let (fare, rendered, mode) = {
             let mut ledger = self.book.lock();
-            (ledger.fare(network, told), ledger.rendered(network))
+            (ledger.fare(network, told), ledger.rendered(network), ledger.plan().mode)
         };
+        // What was said of a network that has no definition any more: nobody lacks anything, and it is on no node. And where
+        // networks do not follow pods any more nobody counts nodes.
+        let is_nowhere = self.stores.index.controlled_by(&key).is_empty();
+        let counted = condition::find(&cr.conditions, NetworkCondition::NodesSelected.as_str()).is_some();
+        let rests = (is_nowhere && told.is_some()).then(|| allocation_succeeded(None));
+        let rendered = rendered.or((is_nowhere && counted && mode != Mode::Everywhere).then_some(0));
         let generation = |wanted: Wanted| Wanted { observed_generation: cr.generation, ..wanted };
-        let allocated = allocated(fare).map(generation);
+        let allocated = allocated(fare).or(rests).map(generation);
         let selected = rendered.map(nodes_selected).map(generation);
         self.expected.set(&key, allocated.iter().chain(&selected).cloned().collect());
         if cr.terminating {
@@ -75,8 +83,12 @@ impl Room for Statuses {
         }
         for (writer, wanted) in [(&self.allocation, allocated), (&self.activity, selected)] {
             if let Some(wanted) = wanted.filter(|wanted| !wanted.is_met_by(&cr.conditions)) {
-                self.tell(&key, &cr, writer, &wanted).await?;
+                let condition = wanted.against(&cr.conditions, Timestamp::now());
+                self.tell(&key, writer, &[condition]).await?;
             }
+        }
+        if counted && mode == Mode::Everywhere {
+            self.tell(&key, &self.activity, &[]).await?;
         }
         Ok(Requeue::Done)
     }
@@ -104,8 +116,9 @@ impl Statuses {
         self.expected.forget_all();
     }
 
-    async fn tell(&self, key: &CrKey, cr: &Cr, writer: &Writer, wanted: &Wanted) -> Result<(), StatusError> {
-        let body = key.status_body(&[wanted.against(&cr.conditions, Timestamp::now())]);
+    /// Makes these the conditions of a writer; what else it said is withdrawn.
+    async fn tell(&self, key: &CrKey, writer: &Writer, conditions: &[Condition]) -> Result<(), StatusError> {
+        let body = key.status_body(conditions);
         let name = key.name();
         let written = match key {
             CrKey::Udn(nad) => {

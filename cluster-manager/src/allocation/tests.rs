@@ -385,6 +385,41 @@ async fn a_network_is_told_how_it_fares_and_a_terminating_one_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_not_so_any_more_of_a_network_is_not_said_any_more() {
+    let condition = |type_: &str, status: &str, message: &str| {
+        json!({"type": type_, "status": status, "reason": "x", "message": message, "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let said = json!({"conditions": [condition("NetworkAllocationSucceeded", "False", "n3"),
+        condition("NodesSelected", "True", "1 node(s) rendered with network")]});
+    let told = |seen: Seen, mode| async move {
+        let rig = rig(&seen, mode, None, None);
+        rig.statuses.reconcile(&"blue_net".into()).await.unwrap();
+        let asked = rig.asked().into_iter().map(|(path, body)| {
+            assert_eq!(path, UDN);
+            let conditions = body["status"]["conditions"].as_array().unwrap().clone();
+            let words = |condition: &Value| {
+                format!("{}={}", condition["type"].as_str().unwrap(), condition["status"].as_str().unwrap())
+            };
+            conditions.iter().map(words).collect::<Vec<_>>().join(" ")
+        });
+        asked.collect::<Vec<_>>()
+    };
+    let with_status = with(blue().udns[0].clone(), "/status", said);
+    let seen = Seen { udns: vec![with_status], ..blue() };
+    let on_demand = Mode::OnDemand { grace: SignedDuration::from_secs(120) };
+    // Networks follow pods no more.
+    assert_eq!(told(seen.clone(), Mode::Everywhere).await, ["NetworkAllocationSucceeded=True", ""]);
+    // The last definition is gone, as the network is for no namespace.
+    let nowhere = Seen { nads: Vec::new(), ..seen.clone() };
+    let all = ["NetworkAllocationSucceeded=True", "NodesSelected=False"];
+    assert_eq!(told(nowhere, on_demand).await, all);
+    // Of one that was never anywhere, and of one whose config is broken for a moment, nothing is said.
+    assert_eq!(told(Seen { nads: Vec::new(), ..blue() }, on_demand).await, [""; 0]);
+    assert_eq!(told(Seen { nads: vec![owned("{")], ..seen }, on_demand).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_node_that_gets_nothing_is_an_event_on_the_network_and_in_its_condition() {
     let config = primary_config("blue/net", "blue_net").replace("10.50.0.0/16", "10.50.0.0/24/24");
     let nodes = ["n1", "n2"].map(|name| node(name, "3", json!({}))).to_vec();

@@ -215,6 +215,9 @@ async fn owners() -> anyhow::Result<()> {
         created in following namespaces: []",
         )
         .await?;
+    // It is nowhere any more, and says so.
+    world.says(&wide, "NodesSelected", "False/DynamicAllocation: ").await?;
+    world.says(&wide, "NetworkAllocationSucceeded", "True/").await?;
     world.rest().await?;
 
     let network = "user-defined-network-controller";

@@ -5,14 +5,13 @@ use causeway_rig::{Level, Suite};
 use serde_json::{Value, json};
 
 use crate::objects::{cudn, layer3, node, path_of, pod, tenant};
-use crate::world::{DYNAMIC, World};
+use crate::world::{DYNAMIC, World, condition};
 
 pub(crate) fn add(suite: Suite) -> Suite {
-    suite.test(Level::Api, "the_finalizer_of_an_uplink_follows_the_networks_that_use_it", finalizer).test(
-        Level::Api,
-        "an_overlap_on_a_node_that_a_network_does_not_use_is_the_uplinks_alone",
-        overlap,
-    )
+    suite
+        .test(Level::Api, "the_finalizer_of_an_uplink_follows_the_networks_that_use_it", finalizer)
+        .test(Level::Api, "an_overlap_on_a_node_that_a_network_does_not_use_is_the_uplinks_alone", overlap)
+        .test(Level::Api, "without_dynamic_allocation_every_node_needs_every_network_again", everywhere)
 }
 
 /// An Uplink with an entry for each label of nodes.
@@ -146,4 +145,37 @@ async fn overlap() -> anyhow::Result<()> {
     world.says(&network, "UplinksReady", "True/UplinksReady: ").await?;
     ensure!(!world.subnet("n3", "cluster_udn_net").await?.is_empty(), "the node lost its subnet at once");
     Ok(())
+}
+
+async fn everywhere() -> anyhow::Result<()> {
+    let mut world = World::start_with(&[DYNAMIC]).await?;
+    let out = uplink("out", &[("rack", "r1")]);
+    let network = over("net", "a", "out");
+    world
+        .create_all(&[
+            tenant("a", &[("team", "a")]),
+            node("n1", &[("rack", "r1")]),
+            node("n2", &[]),
+            out,
+            state("out", "n1"),
+            network.clone(),
+            pod("a", "p", "n1", &[]),
+        ])
+        .await?;
+    world.share(&["n1"], "cluster_udn_net", &["10.20.0.0/24"]).await?;
+    world.says(&network, "UplinksReady", "True/UplinksReady: ").await?;
+    ensure!(world.subnet("n2", "cluster_udn_net").await?.is_empty(), "nobody needs it there");
+    world.manage_without(DYNAMIC).await?;
+    world.share(&["n1", "n2"], "cluster_udn_net", &["10.20.0.0/24", "10.20.1.0/24"]).await?;
+    ensure!(world.subnet("n1", "cluster_udn_net").await? == "10.20.0.0/24", "its subnet moved");
+    let path = path_of(&network)?;
+    let withdrawn = || async {
+        let network = world.get(&path).await.map_err(|error| format!("{error:#}"))?.ok_or("it is gone")?;
+        condition(&network, "NodesSelected").map_or(Ok(()), Err)
+    };
+    world.until("nobody to count nodes any more", withdrawn).await?;
+    // From then on the Uplink has to select every node.
+    let told = "False/UplinkNotFoundForNode: 1 active node/uplink readiness check(s) failed; examples: \
+                out/n2=UplinkNotFoundForNode";
+    world.says(&network, "UplinksReady", told).await
 }

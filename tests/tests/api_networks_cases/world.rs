@@ -98,6 +98,17 @@ impl World {
         Ok(())
     }
 
+    /// Ends the cluster manager, and starts one with other flags.
+    ///
+    /// # Errors
+    /// It does not end, or does not start.
+    pub(crate) async fn manage_without(&mut self, flag: &str) -> anyhow::Result<()> {
+        self.stop().await?;
+        self.flags.retain(|other| other != flag);
+        self.manage().await?;
+        self.rest().await
+    }
+
     fn manager(&self) -> anyhow::Result<&Process> {
         self.manager.as_ref().context("the cluster manager was not started")
     }

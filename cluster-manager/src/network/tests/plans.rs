@@ -379,9 +379,16 @@ async fn an_uplink_is_named_in_the_config_and_makes_the_object_ignored_where_upl
     let [(_, SiteStep::Create(draft)), _] = plan.sites.as_slice() else { panic!("{plan:?}") };
     assert!(draft.object.spec.config.ends_with("\"type\":\"ovn-k8s-cni-overlay\",\"uplink\":\"br-test\"}"));
 
-    let off = rig_with(&seen, Features { uplink: false, ..FEATURES }, []).plan(&cudn_key("net"));
-    let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
-    assert_eq!((off.halt, off.protect, off.sites.len()), (Some(Halt::Ignored(why)), false, 0));
+    // What was made while they were on stays, also where the network is for no more.
+    let there = made(&seen, &cudn_key("net"), "a/net").await;
+    let elsewhere = with(there.clone(), "/metadata/namespace", json!("c"));
+    for nads in [Vec::new(), vec![there, elsewhere]] {
+        let seen = Seen { nads, ..seen.clone() };
+        let off = rig_with(&seen, Features { uplink: false, ..FEATURES }, []).plan(&cudn_key("net"));
+        let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
+        assert_eq!((off.halt, off.protect), (Some(Halt::Ignored(why)), false));
+        assert_eq!((off.sites.len(), off.removals), (0, Vec::new()));
+    }
 }
 
 #[tokio::test]
