@@ -5,7 +5,8 @@
 //!
 //! * [`cluster`], [`network`], [`node`], [`exit`]: the inputs, parsed.
 //! * [`plan`]: from inputs to [`rows`]. Pure.
-//! * [`northbound`]: the tables. [`mark`]: what tells whose a row is.
+//! * [`northbound`]: the tables. [`mark`] and `own`: whose a row is.
+//! * [`write`]: from a plan to the smallest transaction.
 //!
 //! Never writes what belongs to pods, services, policies or isolation, and never reads Kubernetes itself.
 //!
@@ -19,5 +20,9 @@ pub mod mark;
 pub mod network;
 pub mod node;
 pub mod northbound;
+mod own;
 pub mod plan;
 pub mod rows;
+pub mod write;
+
+pub use own::networks;
