@@ -18,3 +18,4 @@ pub mod manifests;
 pub mod observer;
 pub mod replay;
 pub mod states;
+pub mod topology;
