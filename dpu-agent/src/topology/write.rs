@@ -184,7 +184,7 @@ impl Zone {
 
 /// Plans against the newest snapshot and commits; plans anew after a lost race. The snapshot holds the change when this
 /// returns: a server sends a change to those who follow before it answers who made it (ovsdb-server(7), "monitor").
-async fn commit(
+pub(super) async fn commit(
     store: &ovsdb::Store,
     network: &NetworkName,
     change: impl Fn(&Snapshot) -> Result<Transaction, DiffError>,
