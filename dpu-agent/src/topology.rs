@@ -5,12 +5,15 @@
 //!
 //! * [`cluster`], [`network`], [`node`], [`exit`]: the inputs, parsed.
 //! * [`plan`]: from inputs to [`rows`]. Pure.
-//! * [`northbound`]: the tables. [`mark`]: what tells whose a row is.
+//! * [`northbound`]: the tables. [`mark`] and `own`: whose a row is.
+//! * [`southbound`]: chassis of other nodes; [`chassis_settings`]: this node's own.
+//! * [`write`]: from a plan to the smallest transaction.
 //!
 //! Never writes what belongs to pods, services, policies or isolation, and never reads Kubernetes itself.
 //!
 //! First file to read: [`plan`].
 
+pub mod chassis_settings;
 pub mod cluster;
 pub mod exit;
 #[cfg(test)]
@@ -19,5 +22,10 @@ pub mod mark;
 pub mod network;
 pub mod node;
 pub mod northbound;
+mod own;
 pub mod plan;
 pub mod rows;
+pub mod southbound;
+pub mod write;
+
+pub use own::networks;

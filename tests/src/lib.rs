@@ -19,3 +19,4 @@ pub mod manifests;
 pub mod observer;
 pub mod replay;
 pub mod states;
+pub mod topology;

@@ -56,6 +56,11 @@ fn text_pairs(value: &Value) -> BTreeMap<String, String> {
     serde_json::from_value(value.clone()).unwrap_or_default()
 }
 
+/// A captured Northbound database.
+pub(super) fn raw(run: &str) -> Value {
+    read(run, "nb.json")
+}
+
 impl Run {
     pub(super) fn load(name: &'static str) -> Self {
         let cluster = captured_cluster();
@@ -337,13 +342,12 @@ pub(super) fn planned(rows: &Rows) -> Tables {
         };
         put("ACL", &parent, fields(acl));
     }
-    for (name, group) in &rows.port_groups {
-        let ids: Map<String, Value> =
-            group.external_ids.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    for (name, ids) in &rows.port_groups {
+        let ports = rows.members.get(name).cloned().unwrap_or_default();
         let row = [
             ("name".to_owned(), json!(name)),
-            ("external_ids".to_owned(), Value::Object(ids)),
-            ("ports".to_owned(), names(&group.ports)),
+            ("external_ids".to_owned(), json!(ids)),
+            ("ports".to_owned(), names(&ports)),
         ];
         put("Port_Group", "", row.into_iter().collect());
     }

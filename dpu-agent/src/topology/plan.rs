@@ -35,6 +35,8 @@ mod shared;
 mod transit;
 mod zone;
 
+pub(in crate::topology) use gateway::HOST_PRIORITY;
+
 pub use chassis::{ChassisRow, remote_chassis};
 pub use zone::{COPP, ZoneOptions, zone};
 

@@ -45,15 +45,6 @@ pub enum AclHolder {
     Group(String),
 }
 
-/// A port group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Group {
-    /// Notes.
-    pub external_ids: Pairs,
-    /// Names of its ports.
-    pub ports: BTreeSet<String>,
-}
-
 /// A limit with its one band.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
@@ -90,8 +81,10 @@ pub struct Rows {
     pub nats: Vec<Child<Nat>>,
     /// Access rules.
     pub acls: Vec<(AclHolder, Acl)>,
-    /// Port groups by name.
-    pub port_groups: BTreeMap<String, Group>,
+    /// Notes of port groups, by name of the group.
+    pub port_groups: BTreeMap<String, Pairs>,
+    /// Names of ports in port groups, by name of the group; of another part than the group where that part has the port.
+    pub members: BTreeMap<String, BTreeSet<String>>,
     /// Neighbours of router ports.
     pub mac_bindings: Vec<StaticMacBinding>,
 }
@@ -157,6 +150,9 @@ impl Rows {
         self.nats.extend(other.nats);
         self.acls.extend(other.acls);
         self.port_groups.extend(other.port_groups);
+        for (group, ports) in other.members {
+            self.members.entry(group).or_default().extend(ports);
+        }
         self.mac_bindings.extend(other.mac_bindings);
     }
 }

@@ -356,10 +356,10 @@ fn multicast_adds_queriers_relays_and_rules() {
             format!("1012 to-lport allow outport == @a9224163729325589984 && {group}"),
         ]
     );
-    let routers = &rows.port_groups["a9224163729325589984"];
-    assert_eq!(routers.ports, ["stor-cluster_udn_blue_node1".to_owned()].into());
+    let routers = &rows.members["a9224163729325589984"];
+    assert_eq!(*routers, ["stor-cluster_udn_blue_node1".to_owned()].into());
     let off = rows_of(&planned(&dual(), &layer3(&dual()), &one, &[]));
-    assert!(off.port_groups["a9224163729325589984"].ports.is_empty());
+    assert!(!off.members.contains_key("a9224163729325589984"));
     assert!(off.acls.len() < rows.acls.len());
 }
 

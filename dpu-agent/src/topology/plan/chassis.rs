@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use causeway_api::annotation::node::ENCAP_IPS;
 use causeway_net::network::name::NodeName;
 
 use super::super::cluster::Cluster;
@@ -34,6 +35,9 @@ pub fn remote_chassis(cluster: &Cluster, node: &ZoneNode) -> Result<ChassisRow, 
     let missing = |cause: &Untold| PlanError::Node { node: node.name.clone(), cause: cause.clone() };
     let name = chassis_of(node)?.to_owned();
     let addresses = node.encap_ips.as_ref().map_err(missing)?.clone();
+    if addresses.is_empty() {
+        return Err(missing(&Untold::Missing(ENCAP_IPS)));
+    }
     let mut options = pairs([("csum", "true")]);
     let port = cluster.geneve_port.filter(|port| *port != GENEVE_PORT);
     options.extend(pairs(port.map(|port| ("dst_port", port.to_string()))));

@@ -83,6 +83,7 @@ pub(super) fn port(cx: &Cx<'_>, rows: &mut Rows, switch: &str, own: &[Own]) {
     let name = cx.names.management_port(cx.node.name.as_str());
     let row = LogicalSwitchPort { name, addresses: [address].into(), ..LogicalSwitchPort::default() };
     rows.switch_port(switch, row);
+    shared::members(cx, rows);
 }
 
 /// The translation of what leaves by the node's interface: from the network's addresses, which may be another network's

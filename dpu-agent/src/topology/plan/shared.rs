@@ -4,7 +4,7 @@ use causeway_net::network::object_id::{ObjectId, acl, port_group};
 
 use super::super::mark::pairs;
 use super::super::northbound::Acl;
-use super::super::rows::{AclHolder, Group, Rows};
+use super::super::rows::{AclHolder, Rows};
 use super::zone::ACL_METER;
 use super::{Cx, PlanError, ip_word};
 
@@ -36,21 +36,31 @@ fn cluster_group(cx: &Cx<'_>) -> ObjectId {
     port_group::CLUSTER.id(&cx.names.controller(), ["clusterPortGroup"])
 }
 
-/// The two port groups of a primary network, and the rules in them. Their ports are added in `management` and
-/// by the node's switch.
+/// The node's ports in the two port groups of a primary network. The node's own port brings its whole switch under the
+/// rules of the first one.
+pub(super) fn members(cx: &Cx<'_>, rows: &mut Rows) {
+    let node = cx.node.name.as_str();
+    let mut member = |id: &ObjectId, port: String| {
+        rows.members.entry(id.hashed_name()).or_default().insert(port);
+    };
+    member(&cluster_group(cx), cx.names.management_port(node));
+    if let Some(port) = cx.network.router_port_of_pod_switch(node).filter(|_| cx.cluster.multicast) {
+        member(&router_group(cx), port);
+    }
+}
+
+fn router_group(cx: &Cx<'_>) -> ObjectId {
+    port_group::CLUSTER.id(&cx.names.controller(), ["clusterRtrPortGroup"])
+}
+
+/// The two port groups of a primary network, and the rules in them.
 pub(super) fn port_groups(cx: &Cx<'_>, rows: &mut Rows) -> Result<(), PlanError> {
     let controller = cx.names.controller();
     let cluster = cluster_group(cx);
-    let routers = port_group::CLUSTER.id(&controller, ["clusterRtrPortGroup"]);
-    let node = cx.node.name.as_str();
-    let management = cx.names.management_port(node);
-    let mut group = |id: &ObjectId, ports: Vec<String>| {
-        let group = Group { external_ids: id.external_ids().clone(), ports: ports.into_iter().collect() };
-        rows.port_groups.insert(id.hashed_name(), group);
-    };
-    group(&cluster, vec![management]);
-    let router_port = cx.network.router_port_of_pod_switch(node).filter(|_| cx.cluster.multicast);
-    group(&routers, router_port.into_iter().collect());
+    let routers = router_group(cx);
+    for id in [&cluster, &routers] {
+        rows.port_groups.insert(id.hashed_name(), id.external_ids().clone());
+    }
 
     let hairpin: Vec<String> = cx
         .cluster

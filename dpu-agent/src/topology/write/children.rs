@@ -1,0 +1,96 @@
+//! Rows that live in a column of another row and have no name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ovsdb::{Claim, Desired, Row, Snapshot, Uuid, pair};
+
+use super::super::mark;
+use super::super::northbound::{Acl, Nat, RouterPolicy, StaticRoute};
+
+/// A kind of such rows.
+pub(super) trait Nameless: Row {
+    /// What makes two of them the same row although they differ.
+    fn key(&self) -> Vec<String>;
+    /// A claim to all of a row, but to foreign notes.
+    fn claim(claim: Claim<Self>) -> Claim<Self>;
+}
+
+impl Nameless for StaticRoute {
+    fn key(&self) -> Vec<String> {
+        // One prefix has one route: a route of a node that is gone is replaced, not doubled.
+        let option = |value: &Option<String>| value.clone().unwrap_or_default();
+        vec![
+            self.ip_prefix.clone(),
+            option(&self.policy),
+            option(&self.output_port),
+            self.route_table.clone(),
+        ]
+    }
+
+    fn claim(claim: Claim<Self>) -> Claim<Self> {
+        claim.all().keys(Self::external_ids(), mark::KEYS.iter().copied())
+    }
+}
+
+impl Nameless for RouterPolicy {
+    fn key(&self) -> Vec<String> {
+        vec![self.priority.to_string(), self.condition.clone()]
+    }
+
+    fn claim(claim: Claim<Self>) -> Claim<Self> {
+        claim.all().keys(Self::external_ids(), mark::KEYS.iter().copied())
+    }
+}
+
+impl Nameless for Nat {
+    fn key(&self) -> Vec<String> {
+        vec![self.kind.clone(), self.logical_ip.clone(), self.logical_port.clone().unwrap_or_default()]
+    }
+
+    fn claim(claim: Claim<Self>) -> Claim<Self> {
+        claim.all().keys(Self::external_ids(), mark::KEYS.iter().copied())
+    }
+}
+
+impl Nameless for Acl {
+    fn key(&self) -> Vec<String> {
+        vec![self.external_ids.get(causeway_net::network::object_id::ID).cloned().unwrap_or_default()]
+    }
+
+    fn claim(claim: Claim<Self>) -> Claim<Self> {
+        claim.all().part(Self::external_ids(), |_| false)
+    }
+}
+
+/// Wants rows of one parent; `present` are those that live there now, `ours` tells which of them are the writer's.
+pub(super) fn want<T: Nameless>(
+    want: &mut Desired,
+    have: &Snapshot,
+    rows: &[&T],
+    present: Option<&BTreeSet<Uuid>>,
+    ours: impl Fn(&T) -> bool,
+) -> BTreeSet<Uuid> {
+    let present = present.into_iter().flatten().filter_map(|uuid| {
+        let row = have.row::<T>(*uuid)?.as_ref();
+        ours(row).then_some((*uuid, row))
+    });
+    let found = pair(rows, present, T::key);
+    let fresh = Arc::new(T::claim(Claim::fresh()));
+    let place = |(row, found): (&&T, Option<Uuid>)| match found {
+        Some(uuid) => want.row(&Arc::new(T::claim(Claim::row(uuid))), T::clone(row)),
+        None => want.row(&fresh, T::clone(row)),
+    };
+    rows.iter().zip(found).map(place).collect()
+}
+
+/// Rows by the name of their parent.
+pub(super) fn by_parent<'r, T: 'r>(
+    rows: impl IntoIterator<Item = (&'r str, &'r T)>,
+) -> BTreeMap<&'r str, Vec<&'r T>> {
+    let mut all: BTreeMap<&str, Vec<&T>> = BTreeMap::new();
+    for (parent, row) in rows {
+        all.entry(parent).or_default().push(row);
+    }
+    all
+}

@@ -1,0 +1,171 @@
+//! Captured runs of upstream: what a node was told, and what was in its Northbound database.
+//!
+//! In: a folder of `tests/conformance/topology`. Out: the inputs of the planners, and the database's rows as a
+//! transaction that puts them into a real one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use causeway_api::annotation::network as annotation;
+use causeway_api::nad::{Config, GatewayMode};
+use causeway_dpu_agent::topology::cluster::{ACL_LOG_RATE, COPP_RATE, Cluster};
+use causeway_dpu_agent::topology::exit::Exit;
+use causeway_dpu_agent::topology::network::Network;
+use causeway_dpu_agent::topology::node::ZoneNode;
+use causeway_dpu_agent::topology::plan::{Plan, ZoneOptions, plan, zone};
+use causeway_dpu_agent::topology::write::Zone;
+use ovsdb::{Atom, AtomicType, ColumnSchema, Columns, DatabaseSchema, Datum, Operation, Transaction};
+use serde_json::{Map, Value};
+
+/// A captured run on its first node.
+#[derive(Debug)]
+pub struct CapturedRun {
+    /// Settings of the cluster.
+    pub cluster: Cluster,
+    /// Its networks, the default one first.
+    pub networks: Vec<Network>,
+    /// The node.
+    pub node: ZoneNode,
+    /// The other nodes.
+    pub remotes: Vec<ZoneNode>,
+    database: Value,
+}
+
+fn read(run: &str, file: &str) -> anyhow::Result<Value> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/topology"));
+    let path = folder.join(run).join(file);
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+impl CapturedRun {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// A file is missing or is not what it should be.
+    pub fn load(run: &str) -> anyhow::Result<Self> {
+        let nets = |texts: &[&str]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
+        let cluster = Cluster {
+            subnets: nets(&["10.128.0.0/14"])?,
+            join: nets(&["100.64.0.0/16", "fd98::/64"])?,
+            masquerade: nets(&["169.254.0.0/17", "fd69::/112"])?,
+            mtu: 1400,
+            node_ports: true,
+            port_range: Some("32768-60999".to_owned()),
+            multicast: false,
+            copp_rate: COPP_RATE,
+            acl_log_rate: ACL_LOG_RATE,
+            geneve_port: None,
+        };
+        let mut nodes = Vec::new();
+        for node in items(&read(run, "nodes.json")?) {
+            let meta = node.get("metadata").context("a node without metadata")?;
+            let name = meta.get("name").and_then(Value::as_str).context("a node without name")?;
+            let annotations = meta.get("annotations").cloned().unwrap_or_default();
+            nodes.push(ZoneNode::of(name, &serde_json::from_value(annotations)?));
+        }
+        let mut networks = vec![Network::default_network(&cluster)];
+        for nad in items(&read(run, "nads.json")?) {
+            let text = |key: &str| nad.get(key).and_then(Value::as_str).unwrap_or_default();
+            let annotations: BTreeMap<String, String> =
+                serde_json::from_value(nad.get("annotations").cloned().unwrap_or_default())?;
+            let annotated = |key: &str| annotations.get(key).map(String::as_str).unwrap_or_default();
+            let config = Config::read(text("config"), text("nad"), GatewayMode::Shared)?;
+            let id = annotation::read_network_id(annotated(annotation::NETWORK_ID))?;
+            let keys = annotation::read_tunnel_keys(annotated(annotation::TUNNEL_KEYS))?;
+            networks.push(Network::of(&config, id.try_into()?, &keys, &cluster)?);
+        }
+        ensure!(!nodes.is_empty(), "{run} has no node");
+        let node = nodes.remove(0);
+        Ok(Self { cluster, networks, node, remotes: nodes, database: read(run, "nb.json")? })
+    }
+
+    /// The zone of its first node.
+    #[must_use]
+    pub fn zone(&self) -> Zone {
+        let options = ZoneOptions { northd_backoff_ms: Some(300), ct_inv_match: None };
+        Zone {
+            node: self.node.name.clone(),
+            default_join: self.cluster.join.clone(),
+            rows: zone(&self.cluster, self.node.name.as_str(), &options),
+        }
+    }
+
+    /// The plan of a network.
+    #[must_use]
+    pub fn plan(&self, network: &Network) -> Plan {
+        let exit = Exit::of_node(network, &self.node);
+        plan(&self.cluster, network, &self.node, &exit, &self.remotes)
+    }
+
+    /// What fills an empty database with the captured rows. Tables and columns that the server does not know are left out.
+    ///
+    /// # Errors
+    /// A row cannot be one of this database.
+    pub fn fill(&self, schema: &DatabaseSchema) -> anyhow::Result<Transaction> {
+        let mut transaction = Transaction::default();
+        let tables = self.database.as_object().context("a database is an object")?;
+        for (table, rows) in tables {
+            let Some(known) = schema.tables.get(table) else { continue };
+            for row in items(rows) {
+                let row = row.as_object().context("a row is an object")?;
+                let columns = columns(row, &known.columns).with_context(|| format!("a row of {table}"))?;
+                if table == "NB_Global" {
+                    let (table, conditions) = (table.clone(), Vec::new());
+                    transaction.push(Operation::Update { table, conditions, row: columns });
+                    continue;
+                }
+                let name = row.get("_uuid").and_then(Value::as_str).map(named);
+                transaction.push(Operation::Insert { table: table.clone(), row: columns, name });
+            }
+        }
+        Ok(transaction)
+    }
+
+    /// Names of rows in a table of the captured database.
+    #[must_use]
+    pub fn names(&self, table: &str) -> BTreeSet<&str> {
+        let rows = self.database.get(table).map_or(&[][..], items).iter();
+        rows.filter_map(|row| row.get("name").and_then(Value::as_str)).collect()
+    }
+}
+
+fn named(uuid: &str) -> String {
+    format!("row{}", uuid.replace('-', ""))
+}
+
+fn columns(row: &Map<String, Value>, known: &BTreeMap<String, ColumnSchema>) -> anyhow::Result<Columns> {
+    let mut columns = Columns::new();
+    for (column, value) in row {
+        let Some(schema) = known.get(column) else { continue };
+        let one = |value: &Value| atom(value, schema.elements.key);
+        let datum = match (value, schema.elements.value) {
+            (Value::Object(pairs), Some(kind)) => {
+                let pairs = pairs.iter().map(|(key, value)| Ok((Atom::from(key), atom(value, kind)?)));
+                Datum::Map(pairs.collect::<anyhow::Result<_>>()?)
+            }
+            (Value::Array(items), _) => {
+                Datum::Set(items.iter().map(one).collect::<anyhow::Result<BTreeSet<_>>>()?)
+            }
+            (value, _) => Datum::scalar(one(value)?),
+        };
+        columns.insert(column.clone(), datum);
+    }
+    Ok(columns)
+}
+
+fn atom(value: &Value, kind: AtomicType) -> anyhow::Result<Atom> {
+    let wrong = || format!("{value} is no {kind:?}");
+    Ok(match kind {
+        AtomicType::Integer => Atom::Integer(value.as_i64().with_context(wrong)?),
+        AtomicType::Real => Atom::Real(value.as_f64().with_context(wrong)?),
+        AtomicType::Boolean => Atom::Boolean(value.as_bool().with_context(wrong)?),
+        AtomicType::String => Atom::String(value.as_str().with_context(wrong)?.to_owned()),
+        AtomicType::Uuid => Atom::NamedUuid(named(value.as_str().with_context(wrong)?)),
+    })
+}
