@@ -129,6 +129,8 @@ fn cluster_rules(component: Component) -> Vec<Value> {
                 &["userdefinednetworks/finalizers", "clusteruserdefinednetworks/finalizers"],
                 &["update"],
             ),
+            // What transports of networks rest on.
+            rule(GROUP, &["routeadvertisements", "vteps"], &["list", "watch"]),
             rule("", &["namespaces"], &["list", "watch"]),
             // Ids and subnets, in annotations.
             rule("", &["nodes/status"], &["patch"]),

@@ -129,6 +129,8 @@ wire_enum! {
         NetworkAllocationFailed = "NetworkAllocationFailed",
         /// On a NetworkAttachmentDefinition: its config cannot be read.
         InvalidConfig = "InvalidConfig",
+        /// On a network: some of what it asks for has no effect, as a feature is off. Our own.
+        FieldsIgnored = "FieldsIgnored",
         /// On a pod: it got no address.
         ErrorAllocatingPod = "ErrorAllocatingPod",
     }
@@ -174,7 +176,7 @@ mod tests {
             ),
             (
                 texts(NetworkEvent::ALL, NetworkEvent::as_str),
-                "NetworkAllocationFailed InvalidConfig ErrorAllocatingPod",
+                "NetworkAllocationFailed InvalidConfig FieldsIgnored ErrorAllocatingPod",
             ),
         ];
         for (texts, want) in rows {
