@@ -17,10 +17,13 @@
 mod apply;
 mod claims;
 mod error;
+mod evpn;
+mod metrics;
 mod observe;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -28,19 +31,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_api::nad::Config;
-use causeway_api::network::Transport;
+use causeway_api::network_condition::NetworkEvent;
+use causeway_net::cudn_uplinks::{UplinkFeature, UplinksRefused, uplink_for_nads};
 use causeway_net::network::name::{NadKey, Namespace};
-use causeway_net::render::{self, Cluster, Feature, Request, Vids};
+use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
+use causeway_net::transport::EvpnProblem;
+use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
+use causeway_runtime::events::{Happening, Recorder, Severity};
+use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
-use causeway_runtime::settings::{Features, GatewayMode as SettingsMode, Settings};
+use causeway_runtime::settings::{Features, Settings};
+use causeway_runtime::shutdown::Tasks;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::apply::Hand;
 use self::error::NetworkError;
+use self::evpn::Domains;
+use self::metrics::Objects;
 use self::observe::{Halt, World};
 use self::plan::SiteStep;
+use self::transport::{CarrierWatches, Carriers};
 use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
@@ -50,6 +64,8 @@ use crate::observed::place::Place;
 use crate::observed::{Sources, Stores};
 use crate::written::UNSEEN;
 use crate::{Meters, Surroundings};
+
+pub(crate) use self::metrics::gauges;
 
 /// Shortest time between two looks at one network that events ask for.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
@@ -63,7 +79,10 @@ struct Networks {
     stores: Stores,
     cluster: Arc<Cluster>,
     features: Features,
-    local_gateway: bool,
+    gateway_mode: GatewayMode,
+    carriers: Carriers,
+    domains: Domains,
+    recorder: Recorder,
     hand: Hand,
     book: Book,
     waiting: Waiting,
@@ -77,8 +96,9 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
-        let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace));
+        let world = observe::world(key, &self.stores, |cr, there| self.halt(cr, there))?;
+        let vids = self.vids(key, &world);
+        let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace, &vids));
         // Before anything is done: a change that comes meanwhile must find who waits for it.
         let making = plan.sites.iter().filter(|(_, step)| matches!(step, SiteStep::Create(_)));
         let making: BTreeSet<Namespace> = making.map(|(namespace, _)| namespace.clone()).collect();
@@ -89,6 +109,8 @@ impl Room for Networks {
         let Some(cr) = world.cr.clone() else {
             self.expected.set(key, Vec::new());
             self.book.settle(&key.network(), &BTreeSet::new());
+            self.book.scale().forget(&key.network());
+            self.wake.up(self.domains.release(key));
             return Ok(if plan.orphans.is_empty() { Requeue::Gone } else { Requeue::Done });
         };
         if let Some(namespace) = world.unseen {
@@ -96,7 +118,18 @@ impl Room for Networks {
             self.waiting.set(key, BTreeSet::from([Cause::Namespace(namespace)]));
             return Ok(Requeue::Done);
         }
-        let (outcome, rest) = apply::run(key, &cr, &plan, &self.hand).await?;
+        let begun = Instant::now();
+        let (mut outcome, rest) = apply::run(key, &cr, &plan, &self.hand).await?;
+        if !(plan.sites.is_empty() && plan.removals.is_empty()) {
+            self.book.scale().nads_synced(&key.network(), begun.elapsed());
+        }
+        let changes = |step: &SiteStep| matches!(step, SiteStep::Create(_) | SiteStep::Update(_));
+        if let Some((namespace, _)) = plan.sites.iter().find(|(_, step)| changes(step)) {
+            self.tell_ignored(key, &cr, namespace);
+        }
+        if plan.sites.is_empty() && plan.halt.is_none() && !cr.terminating {
+            outcome.problems.extend(self.futile(&cr));
+        }
         self.waiting.set(key, rest.causes);
         if cr.terminating && outcome.problems.is_empty() {
             return Ok(Requeue::Done);
@@ -109,8 +142,8 @@ impl Room for Networks {
         let has_no_place = matches!(key, CrKey::Udn(_)) && plan.sites.is_empty();
         if outcome.halt.is_some() || cr.terminating || !has_no_place {
             let mut wanted = vec![verdict::created(key, &cr, &outcome)];
-            let evpn = self.evpn_problem(&cr);
-            wanted.extend(verdict::transport(&cr, self.features.advertises_routes(), evpn));
+            let problem = self.evpn_problem(&cr);
+            wanted.extend(self.carriers.accepted(&cr, problem.as_ref()));
             self.expected.set(key, wanted.clone());
             self.hand.tell(key, &wanted, Timestamp::now()).await?;
         }
@@ -124,27 +157,45 @@ impl Room for Networks {
 }
 
 impl Networks {
-    /// Why a network is left alone, whatever stands there.
-    fn halt(&self, cr: &Cr) -> Option<Halt> {
-        if !cr.uplinks.is_empty() && !self.features.uplinks() {
-            let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
-            return Some(Halt::Ignored(why));
+    /// Why a network is left alone, whatever stands there; it has something in the namespaces `there`.
+    fn halt(&self, cr: &Cr, there: &[Namespace]) -> Option<Halt> {
+        if let Err(refused @ UplinksRefused::FeatureOff) = self.uplink(cr) {
+            return Some(Halt::Ignored(refused.to_string()));
         }
-        self.evpn_problem(cr).map(Halt::Evpn)
+        let problem = self.evpn_problem(cr)?;
+        // A VTEP that loses its acceptance takes no network away.
+        let frozen = problem.freezes_nads() && !there.is_empty();
+        Some(if frozen { Halt::Frozen(there.to_vec()) } else { Halt::Evpn(problem) })
+    }
+
+    /// The Uplink that leads out of a network.
+    fn uplink<'c>(&self, cr: &'c Cr) -> Result<Option<&'c str>, UplinksRefused> {
+        let feature = if self.features.uplinks() { UplinkFeature::On } else { UplinkFeature::Off };
+        uplink_for_nads(&cr.uplinks, feature, self.gateway_mode)
+    }
+
+    /// What would be wrong in every namespace that the network were for. Upstream tells nothing before there is one.
+    fn futile(&self, cr: &Cr) -> Option<String> {
+        match self.uplink(cr) {
+            Err(refused @ UplinksRefused::GatewayMode(_)) => {
+                Some(not_generated(&format!("failed to render CNI network config: {refused}")))
+            }
+            Err(UplinksRefused::FeatureOff) | Ok(_) => None,
+        }
     }
 
     /// Why EVPN cannot be the transport of a network that asks for it.
-    fn evpn_problem(&self, cr: &Cr) -> Option<&'static str> {
-        if cr.network.transport != Some(Transport::Evpn) {
-            return None;
-        }
-        if !self.features.evpn || !self.features.advertises_routes() {
-            return Some("EVPN transport requested but EVPN feature is not enabled");
-        }
-        if !self.local_gateway {
-            return Some("EVPN transport requested but EVPN feature is only supported in local gateway mode");
-        }
-        Some("EVPN transport requested but this version serves no VTEP objects")
+    fn evpn_problem(&self, cr: &Cr) -> Option<EvpnProblem> {
+        self.carriers.evpn_problem(cr, self.features, self.gateway_mode)
+    }
+
+    /// The VLAN ids of a network that is to be made somewhere.
+    fn vids(&self, key: &CrKey, world: &World) -> Result<Vids, String> {
+        let cr = world.cr.as_ref().filter(|cr| !cr.terminating && !world.sites.is_empty());
+        let Some(cr) = cr else { return Ok(Vids::default()) };
+        let (vids, relieved) = self.domains.vids(key, cr);
+        self.wake.up(relieved.into_iter().filter(|other| other != key));
+        vids
     }
 
     /// Gives up namespaces in which the network neither makes anything nor has made something that is not seen yet.
@@ -156,24 +207,55 @@ impl Networks {
         }
     }
 
-    fn render(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) -> Result<Config, String> {
-        let (network, nad) = (key.network(), key.nad_in(namespace));
-        let request = Request {
-            spec: &cr.network,
-            network: &network,
-            nad: &nad,
-            uplink: cr.uplinks.first().map(String::as_str),
-            vids: Vids::default(),
-        };
-        let rendered = render::render(&request, &self.cluster);
-        rendered.map(|rendered| rendered.config).map_err(|error| error.to_string())
+    fn render(
+        &self,
+        key: &CrKey,
+        cr: &Cr,
+        namespace: &Namespace,
+        vids: &Result<Vids, String>,
+    ) -> Result<Config, String> {
+        let vids = vids.as_ref().map_err(|error| format!("failed to allocate EVPN IDs: {error}"))?;
+        self.rendered(key, cr, namespace, *vids).map(|rendered| rendered.config)
     }
+
+    fn rendered(&self, key: &CrKey, cr: &Cr, namespace: &Namespace, vids: Vids) -> Result<Rendered, String> {
+        let (network, nad) = (key.network(), key.nad_in(namespace));
+        let uplink = cr.uplinks.first().map(String::as_str);
+        let request = Request { spec: &cr.network, network: &network, nad: &nad, uplink, vids };
+        render::render(&request, &self.cluster).map_err(|error| not_generated(&error.to_string()))
+    }
+
+    /// Tells the owner of a network which of its fields have no effect. That goes with a write of the network, so that a
+    /// restart tells nothing anew.
+    fn tell_ignored(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) {
+        let Ok(rendered) = self.rendered(key, cr, namespace, Vids::default()) else { return };
+        if rendered.ignored.is_empty() {
+            return;
+        }
+        let layer = if key.namespace().is_some() { "spec.layer2" } else { "spec.network.layer2" };
+        let fields: Vec<String> = rendered.ignored.iter().map(|field| format!("{layer}.{field}")).collect();
+        let (verb, fields) = (if fields.len() == 1 { "has" } else { "have" }, fields.join(", "));
+        self.recorder.record(Happening {
+            regarding: key.reference(&cr.uid),
+            related: None,
+            severity: Severity::Warning,
+            reason: NetworkEvent::FieldsIgnored.as_str().to_owned(),
+            action: "RenderNetwork",
+            note: format!(
+                "{fields} {verb} no effect: the cluster runs without --enable-preconfigured-udn-addresses"
+            ),
+        });
+    }
+}
+
+fn not_generated(why: &str) -> String {
+    format!("failed to generate NetworkAttachmentDefinition: {why}")
 }
 
 /// Switches of the cluster that decide what networks can ask for.
 pub(crate) fn features(settings: &Settings) -> BTreeSet<Feature> {
     let features = settings.features;
-    let local = settings.gateway_mode == SettingsMode::Local;
+    let local = settings.gateway_mode == causeway_runtime::settings::GatewayMode::Local;
     let switches = [
         (Feature::PreconfiguredAddresses, features.preconfigured_udn_addresses()),
         (Feature::PersistentIps, features.persistent_ips),
@@ -203,6 +285,16 @@ pub(crate) struct Controller {
     queue: KeyQueue<CrKey>,
 }
 
+/// Watches that only this room needs, before they run.
+pub(crate) struct OwnWatches(CarrierWatches);
+
+impl OwnWatches {
+    /// Starts them.
+    pub(crate) fn start(self, tasks: &Tasks, readiness: &Readiness) {
+        self.0.start(tasks, readiness);
+    }
+}
+
 impl Controller {
     /// A controller, subscribed to what it needs.
     pub(crate) fn new(
@@ -211,8 +303,10 @@ impl Controller {
         settings: &Settings,
         book: &Book,
         sources: Sources,
-    ) -> (Self, Sources) {
-        let Surroundings { client, meters, leadership, recorder: _ } = surroundings;
+    ) -> (Self, Sources, OwnWatches) {
+        let Surroundings { client, meters, leadership, recorder } = surroundings;
+        let (features, gateway_mode) = (settings.features, crate::gateway_mode(settings));
+        let carriers = CarrierWatches::new(client, features, gateway_mode, &meters.watches);
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
         let stores = sources.stores.clone();
         let hand = Hand::new(
@@ -227,8 +321,11 @@ impl Controller {
         let room = Networks {
             stores,
             cluster: Arc::new(cluster),
-            features: settings.features,
-            local_gateway: settings.gateway_mode == SettingsMode::Local,
+            features,
+            gateway_mode,
+            carriers: carriers.carriers(),
+            domains: Domains::default(),
+            recorder: recorder.clone(),
             hand,
             book: book.clone(),
             waiting: Waiting::default(),
@@ -237,7 +334,19 @@ impl Controller {
         };
         book.wakes_of_numbers(queue.clone());
         let sources = subscribe(sources, &wake, &room);
-        (Self { room, queue }, sources)
+        let carriers = carriers.on_change(&room.stores, move |keys| wake.up(keys));
+        (Self { room, queue }, sources, OwnWatches(carriers))
+    }
+
+    /// Adds the numbers of network objects to `registry`.
+    pub(crate) fn count_objects(&self, registry: &mut Registry) {
+        let objects = Objects::new(self.room.stores.clone(), self.room.wake.leadership.clone());
+        registry.register_collector(Box::new(objects));
+    }
+
+    /// Waits until what only this room watches has been listed once.
+    pub(crate) async fn wait_synced(&self) {
+        self.room.carriers.wait_synced().await;
     }
 
     /// Everything is looked at once at the beginning of a term.
@@ -247,6 +356,7 @@ impl Controller {
         waiting.forget_all();
         expected.forget_all();
         hand.claims.forget_all();
+        self.room.domains.rebuild(stores);
         self.queue.enqueue_all(stores.crs().into_iter().map(|(key, _)| key));
         self.queue.enqueue_all(stores.index.controllers());
     }

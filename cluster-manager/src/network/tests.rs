@@ -1,9 +1,11 @@
 //! The room over made snapshots: what it plans, and whole passes against a small API server: what is asked, in which order,
 //! and what is not asked.
 
+mod evpn;
 mod passes;
 mod plans;
 mod texts;
+mod transports;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +15,7 @@ use causeway_api::nad::Defaults;
 use causeway_net::activity::Mode;
 use causeway_net::ipam::nodes::Families;
 use causeway_net::overlap::Internal;
-use causeway_net::uplinks_ready::GatewayMode;
+use causeway_runtime::events::EventMetrics;
 use causeway_runtime::leader::LeaderMetrics;
 use causeway_runtime::writer::WriteMetrics;
 use http::{Request, Response};
@@ -22,6 +24,7 @@ use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::allocation::ClusterPlan;
@@ -55,6 +58,7 @@ struct Api {
 struct Rig {
     room: Networks,
     api: Arc<Api>,
+    told: mpsc::Receiver<Happening>,
 }
 
 /// What a pass ended with and asked for.
@@ -208,23 +212,28 @@ fn rig_with(
         transit: ("100.88.0.0/16".parse().unwrap(), "fd97::/64".parse().unwrap()),
         defaults: Defaults::default(),
         mode: Mode::Everywhere,
+        without_subnets: None,
     };
     let (mode, stores) = (cluster.gateway_mode, seen.stores(cluster.gateway_mode));
     let book = Book::new(plan, &leadership);
     let metrics = WriteMetrics::register(&mut registry);
     let hand = Hand::new(client(&api), metrics, leadership.clone(), mode, stores.clone(), book.clone());
+    let (recorder, told) = Recorder::new(EventMetrics::register(&mut registry));
     let room = Networks {
         stores,
         cluster: Arc::new(cluster),
         features,
-        local_gateway: false,
+        gateway_mode: GatewayMode::Shared,
+        carriers: Carriers::default(),
+        domains: Domains::default(),
+        recorder,
         hand,
         book,
         waiting: Waiting::default(),
         expected: Expected::default(),
         wake: Wake { queue: KeyQueue::default(), leadership },
     };
-    Rig { room, api }
+    Rig { room, api, told }
 }
 
 impl Rig {
@@ -249,6 +258,12 @@ impl Rig {
         rig_with(&seen, self.room.features, [])
     }
 
+    /// What people were told.
+    fn notes(&mut self) -> Vec<String> {
+        let all = std::iter::from_fn(|| self.told.try_recv().ok());
+        all.map(|told| format!("{}: {}", told.reason, told.note)).collect()
+    }
+
     /// What the API server has under a path.
     fn object(&self, path: &str) -> Option<Value> {
         self.api.objects.lock().unwrap().get(path).cloned()
@@ -265,8 +280,9 @@ impl Rig {
 
     /// What is planned, a line for each namespace and each removal.
     fn plan(&self, key: &CrKey) -> Plan {
-        let world = observe::world(key, &self.room.stores, |cr| self.room.halt(cr)).unwrap();
-        plan::network(&world, |cr, namespace| self.room.render(key, cr, namespace))
+        let world = observe::world(key, &self.room.stores, |cr, there| self.room.halt(cr, there)).unwrap();
+        let vids = self.room.vids(key, &world);
+        plan::network(&world, |cr, namespace| self.room.render(key, cr, namespace, &vids))
     }
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) version: Option<String>,
     /// When it was made, in seconds since 1970: ids go to the older one first.
     pub(crate) created: i64,
+    /// Labels: some nodes get no subnets.
+    pub(crate) labels: BTreeMap<String, String>,
     /// Annotations of the network stack.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -70,6 +72,7 @@ impl Node {
             uid: meta.uid?,
             version: meta.resource_version,
             created: meta.creation_timestamp.map_or(0, |time| time.0.as_second()),
+            labels: meta.labels.unwrap_or_default(),
             annotations,
         })
     }
