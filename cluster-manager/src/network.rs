@@ -18,6 +18,7 @@ mod apply;
 mod claims;
 mod error;
 mod evpn;
+mod leftovers;
 mod metrics;
 mod observe;
 mod plan;
@@ -25,6 +26,7 @@ mod plan;
 mod tests;
 mod transport;
 mod verdict;
+mod vtep;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,10 +53,12 @@ use tokio_util::sync::CancellationToken;
 use self::apply::Hand;
 use self::error::NetworkError;
 use self::evpn::Domains;
+use self::leftovers::{Everything, Leftovers};
 use self::metrics::Objects;
 use self::observe::{Halt, World};
 use self::plan::SiteStep;
 use self::transport::{CarrierWatches, Carriers};
+use self::vtep::Vteps;
 use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
@@ -272,6 +276,10 @@ struct Wake {
 }
 
 impl Wake {
+    fn leads(&self) -> bool {
+        self.leadership.leads()
+    }
+
     fn up(&self, keys: impl IntoIterator<Item = CrKey>) {
         if self.leadership.leads() {
             self.queue.enqueue_all(keys);
@@ -283,6 +291,10 @@ impl Wake {
 pub(crate) struct Controller {
     room: Networks,
     queue: KeyQueue<CrKey>,
+    /// What is to be taken away where Uplinks are off.
+    leftovers: Option<Leftovers>,
+    /// Who judges VTEPs where networks can rest on some.
+    vteps: Option<Vteps>,
 }
 
 /// Watches that only this room needs, before they run.
@@ -334,8 +346,18 @@ impl Controller {
         };
         book.wakes_of_numbers(queue.clone());
         let sources = subscribe(sources, &wake, &room);
-        let carriers = carriers.on_change(&room.stores, move |keys| wake.up(keys));
-        (Self { room, queue }, sources, OwnWatches(carriers))
+        let hand = |manager| {
+            causeway_runtime::writer::Writer::new(manager, meters.writes.clone()).fenced(leadership.clone())
+        };
+        let vteps = carriers
+            .vteps()
+            .map(|store| Vteps::new(client, hand, recorder.clone(), store, room.stores.clone()));
+        let judged = vteps.clone().map(|vteps| (vteps, wake.clone()));
+        let sources = judge(sources, judged.clone());
+        let carriers = carriers.judged(judged).on_change(&room.stores, move |keys| wake.up(keys));
+        let leftovers = (!features.uplinks())
+            .then(|| Leftovers::new(client, meters.writes.clone(), leadership.clone(), room.stores.clone()));
+        (Self { room, queue, leftovers, vteps }, sources, OwnWatches(carriers))
     }
 
     /// Adds the numbers of network objects to `registry`.
@@ -357,6 +379,12 @@ impl Controller {
         expected.forget_all();
         hand.claims.forget_all();
         self.room.domains.rebuild(stores);
+        if let Some(leftovers) = &self.leftovers {
+            leftovers.queue.enqueue(Everything);
+        }
+        if let Some(vteps) = &self.vteps {
+            vteps.begin();
+        }
         self.queue.enqueue_all(stores.crs().into_iter().map(|(key, _)| key));
         self.queue.enqueue_all(stores.index.controllers());
     }
@@ -364,8 +392,37 @@ impl Controller {
     /// Runs the room for one term of leadership.
     pub(crate) async fn run(&self, meters: &Meters, resync: Option<Duration>, over: &CancellationToken) {
         let limits = Limits { parallelism: PASSES, resync, ..Limits::default() };
-        engine::run(self.room.clone(), self.queue.clone(), limits, &meters.engine, over.clone()).await;
+        let networks =
+            engine::run(self.room.clone(), self.queue.clone(), limits, &meters.engine, over.clone());
+        let leftovers = async {
+            if let Some(room) = &self.leftovers {
+                engine::run(room.clone(), room.queue.clone(), limits, &meters.engine, over.clone()).await;
+            }
+        };
+        let vteps = async {
+            if let Some(room) = &self.vteps {
+                engine::run(room.clone(), room.queue.clone(), limits, &meters.engine, over.clone()).await;
+            }
+        };
+        tokio::join!(networks, leftovers, vteps);
     }
+}
+
+/// VTEPs are judged anew when nodes' addresses change, or who rests on them.
+fn judge(sources: Sources, room: Option<(Vteps, Wake)>) -> Sources {
+    let Some((room, wake)) = room else { return sources };
+    let (vteps, woken) = (room.clone(), wake.clone());
+    let nodes = sources.nodes.on_change(move |change| {
+        if woken.leads() {
+            vteps.node_changed(change.old.as_deref(), change.new.as_deref());
+        }
+    });
+    let cudns = sources.cudns.on_change(move |change| {
+        if wake.leads() {
+            room.network_changed(change.old.as_deref(), change.new.as_deref());
+        }
+    });
+    Sources { cudns, nodes, ..sources }
 }
 
 /// Each watch wakes the networks that a change concerns.

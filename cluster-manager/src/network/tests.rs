@@ -2,10 +2,12 @@
 //! and what is not asked.
 
 mod evpn;
+mod leftovers;
 mod passes;
 mod plans;
 mod texts;
 mod transports;
+mod vteps;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -8,10 +8,10 @@
 
 use std::sync::Arc;
 
-use causeway_api::condition::{Wanted, is_true};
+use causeway_api::condition::Wanted;
 use causeway_api::network::Transport;
 use causeway_api::route_advertisements::RouteAdvertisements;
-use causeway_api::vtep::{VTEP, VtepCondition};
+use causeway_api::vtep::VTEP;
 use causeway_net::transport::{self, Advertiser, EvpnProblem, RouteAdvertisementsFeature, Routed};
 use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::health::Readiness;
@@ -20,6 +20,8 @@ use causeway_runtime::shutdown::Tasks;
 use causeway_runtime::watch::{self, Change, Store, Watch, WatchMetrics};
 use kube::{Api, Client};
 
+use super::Wake;
+use super::vtep::{Vtep, VtepName, Vteps};
 use crate::observed::Stores;
 use crate::observed::cr::{Cr, CrKey};
 
@@ -28,12 +30,6 @@ use crate::observed::cr::{Cr, CrKey};
 pub(super) struct Carriers {
     advertisers: Option<Store<Arc<str>, Advertiser>>,
     vteps: Option<Store<Arc<str>, Vtep>>,
-}
-
-/// A VTEP, as far as networks rest on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Vtep {
-    accepted: bool,
 }
 
 /// The watches, before they run; none of a kind whose feature is off.
@@ -62,8 +58,7 @@ impl CarrierWatches {
             let key = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
                 meta.name.as_deref().map(Arc::from)
             };
-            let slim = |object: VTEP| Some(Vtep::of(&object));
-            Watch::new(Api::all(client.clone()), watch::config(), key, slim).metered(metrics)
+            Watch::new(Api::all(client.clone()), watch::config(), key, Vtep::of).metered(metrics)
         };
         Self {
             advertisers: features.advertises_routes().then(advertisers),
@@ -79,6 +74,25 @@ impl CarrierWatches {
         }
     }
 
+    /// The VTEPs, where networks can rest on some.
+    pub(super) fn vteps(&self) -> Option<Store<VtepName, Vtep>> {
+        self.vteps.as_ref().map(Watch::store)
+    }
+
+    /// Looks at a VTEP, and at those that have to do with it, when it changes.
+    pub(super) fn judged(self, room: Option<(Vteps, Wake)>) -> Self {
+        let Some((room, wake)) = room else { return self };
+        let vteps = self.vteps.map(|watch| {
+            watch.on_change(move |change| {
+                room.seen(change);
+                if wake.leads() {
+                    room.changed(change);
+                }
+            })
+        });
+        Self { vteps, ..self }
+    }
+
     /// Calls `wake` with the networks that a change concerns.
     pub(super) fn on_change(
         self,
@@ -91,7 +105,8 @@ impl CarrierWatches {
         let (woken, all) = (wake, stores.clone());
         let vteps = self.vteps.map(|watch| {
             watch.on_change(move |change| {
-                if change.old != change.new {
+                let accepted = |vtep: &Option<Arc<Vtep>>| vtep.as_ref().map(|vtep| vtep.is_accepted());
+                if accepted(&change.old) != accepted(&change.new) {
                     woken(on_vtep(change.key, &all));
                 }
             })
@@ -115,12 +130,6 @@ impl CarrierWatches {
     }
 }
 
-impl Vtep {
-    fn of(object: &VTEP) -> Self {
-        Self { accepted: is_true(object.conditions(), VtepCondition::Accepted.as_str()) }
-    }
-}
-
 impl Carriers {
     /// These objects and no others.
     #[cfg(test)]
@@ -131,7 +140,8 @@ impl Carriers {
         let advertisers = advertisements
             .iter()
             .filter_map(|object| Some((name(&object.metadata), Advertiser::of(object)?)));
-        let vteps = vteps.iter().map(|object| (name(&object.metadata), Vtep::of(object)));
+        let vteps =
+            vteps.iter().filter_map(|object| Some((name(&object.metadata), Vtep::of(object.clone())?)));
         Self {
             advertisers: Some(Store::fixed("RouteAdvertisements", advertisers)),
             vteps: Some(Store::fixed("VTEP", vteps)),
@@ -175,7 +185,7 @@ impl Carriers {
         let vteps = self.vteps.as_ref().map(Store::snapshot);
         match vteps.as_ref().and_then(|vteps| vteps.get(name)) {
             None => Some(EvpnProblem::VtepNotFound(name.to_owned())),
-            Some(vtep) if !vtep.accepted => Some(EvpnProblem::VtepNotAccepted(name.to_owned())),
+            Some(vtep) if !vtep.is_accepted() => Some(EvpnProblem::VtepNotAccepted(name.to_owned())),
             Some(_) => None,
         }
     }

@@ -4,6 +4,8 @@
 
 #![allow(unreachable_pub, reason = "KubeSchema repeats each type inside a private module of its own")]
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -14,6 +16,23 @@ use crate::wire::{open_enum, wire_enum};
 
 /// Our finalizer on a VTEP that networks may rest on.
 pub const VTEP_FINALIZER: &str = "k8s.ovn.org/vtep-protection";
+
+/// Key of the annotation of a Node with its addresses, by VTEP.
+pub const NODE_VTEPS: &str = "k8s.ovn.org/vteps";
+
+/// Reads [`NODE_VTEPS`]: `{"evpn-vtep":{"ips":["100.64.0.1"]}}`.
+///
+/// # Errors
+/// It is not that.
+pub fn read_node_vteps(text: &str) -> Result<BTreeMap<String, Vec<String>>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Entry {
+        #[serde(default)]
+        ips: Vec<String>,
+    }
+    let entries: BTreeMap<String, Entry> = serde_json::from_str(text)?;
+    Ok(entries.into_iter().map(|(vtep, entry)| (vtep, entry.ips)).collect())
+}
 
 /// Addresses of nodes.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Deserialize, Serialize)]

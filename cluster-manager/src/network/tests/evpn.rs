@@ -8,7 +8,8 @@ const EVPN: Features = Features { route_advertisements: true, evpn: true, ..FEAT
 
 fn vtep(name: &str, accepted: bool) -> VTEP {
     let status = if accepted { "True" } else { "False" };
-    let object = json!({"apiVersion": "k8s.ovn.org/v1", "kind": "VTEP", "metadata": {"name": name},
+    let object = json!({"apiVersion": "k8s.ovn.org/v1", "kind": "VTEP",
+        "metadata": {"name": name, "uid": format!("uid-{name}")},
         "spec": {"cidrs": ["100.64.0.0/24"], "mode": "Unmanaged"},
         "status": {"conditions": [{"type": "Accepted", "status": status, "reason": "Allocated", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
