@@ -16,6 +16,7 @@
 mod ledger;
 #[cfg(test)]
 mod ledger_tests;
+mod metrics;
 mod nads;
 mod nodes;
 mod status;
@@ -35,17 +36,20 @@ use causeway_net::render::{self, Cluster, ConfigError};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::leader::Leadership;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
 
 use self::ledger::{Ledger, Starved, Stir};
+use self::metrics::{Figures, Subnets};
 use self::nads::Nads;
 use self::nodes::Nodes;
 use self::status::Statuses;
-use crate::observed::cr::CrKey;
+use crate::observed::cr::{Cr, CrKey};
 use crate::observed::nad::Nad;
 use crate::observed::{Sources, Stores};
+use crate::scale::ScaleMetrics;
 use crate::{Meters, Surroundings};
 
 /// Shortest time between two looks at one Node: networks that come in one moment are annotated together.
@@ -66,6 +70,7 @@ pub(crate) struct Book {
     /// Whether the ledger is that of this term.
     made: Arc<AtomicBool>,
     wake: Wake,
+    scale: ScaleMetrics,
 }
 
 /// Where a network is needed.
@@ -97,7 +102,29 @@ impl Book {
             leadership: leadership.clone(),
         };
         let ledger = Arc::new(Mutex::new(Ledger::new(plan)));
-        Self { ledger, cluster: Arc::new(cluster.clone()), made: Arc::default(), wake }
+        let (cluster, scale) = (Arc::new(cluster.clone()), ScaleMetrics::default());
+        Self { ledger, cluster, made: Arc::default(), wake, scale }
+    }
+
+    /// The same book, that keeps metrics with a series for each network.
+    pub(crate) fn scaled(self, scale: ScaleMetrics) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Metrics with a series for each network.
+    pub(crate) const fn scale(&self) -> &ScaleMetrics {
+        &self.scale
+    }
+
+    /// Adds the numbers of node subnets to `registry`.
+    pub(crate) fn count_subnets(&self, registry: &mut Registry) {
+        registry.register_collector(Box::new(Subnets(self.clone())));
+    }
+
+    /// The figures of every network; none while this process does not lead.
+    fn figures(&self) -> Vec<(NetworkName, Figures)> {
+        let ledger = self.lock();
+        if self.made.load(Ordering::Acquire) { ledger.figures() } else { Vec::new() }
     }
 
     /// The numbers of a network that is about to be made.
@@ -337,20 +364,32 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
     let woken = wake.clone();
     let nodes = sources.nodes.on_change(move |change| {
         let annotations = |node: &Option<Arc<crate::observed::place::Node>>| {
-            node.as_ref().map(|node| (node.uid.clone(), node.annotations.clone()))
+            node.as_ref().map(|node| (node.uid.clone(), node.labels.clone(), node.annotations.clone()))
         };
         if annotations(&change.old) != annotations(&change.new) {
             woken.nodes([change.key.clone()]);
         }
     });
+    // What a definition says beyond its network object counts once the object says so too.
+    let of_object = |wake: &Wake| {
+        let (woken, index) = (wake.clone(), sources.stores.index.clone());
+        move |key: &CrKey, old: Option<&Cr>, new: Option<&Cr>| {
+            if old.zip(new).is_some_and(|(old, new)| old.network != new.network) {
+                index.controlled_by(key).iter().for_each(|nad| woken.nad(nad));
+            }
+        }
+    };
+    let (on_tenant, on_cluster) = (of_object(wake), of_object(wake));
     let (woken, room) = (wake.clone(), statuses.clone());
     let udns = sources.udns.on_change(move |change| {
+        on_tenant(change.key, change.old.as_deref(), change.new.as_deref());
         if !room.is_as_told(change.key, change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }
     });
     let (woken, room) = (wake.clone(), statuses.clone());
     let cudns = sources.cudns.on_change(move |change| {
+        on_cluster(change.key, change.old.as_deref(), change.new.as_deref());
         if !room.is_as_told(change.key, change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }

@@ -16,6 +16,7 @@ mod expected;
 mod groups;
 mod network;
 mod observed;
+mod scale;
 mod side_by_side;
 pub mod uplink;
 mod wake;
@@ -27,6 +28,7 @@ use causeway_net::ipam::nodes::{Families, HostRange};
 use causeway_net::network::name::NadKey;
 use causeway_net::overlap::Internal;
 use causeway_net::render::Cluster;
+use causeway_net::selector::Selector;
 use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::client;
 use causeway_runtime::engine::EngineMetrics;
@@ -44,6 +46,7 @@ use tracing::{info, warn};
 
 use crate::allocation::{Allocation, Book, ClusterPlan};
 use crate::observed::Sources;
+use crate::scale::ScaleMetrics;
 
 /// Metrics that all rooms share.
 #[derive(Debug, Clone)]
@@ -106,12 +109,11 @@ pub async fn set_up(context: &mut Context) -> Result<(), Failure> {
     context.tasks.spawn("events", publisher.run(context.tasks.stop()));
     let leadership = stand(context, &client, &meters, &recorder);
     let surroundings = Surroundings { client, meters, leadership, recorder };
-    networks(context, &surroundings);
-    Ok(())
+    networks(context, &surroundings)
 }
 
 /// Starts the rooms: they share what they watch and who has which number.
-fn networks(context: &mut Context, surroundings: &Surroundings) {
+fn networks(context: &mut Context, surroundings: &Surroundings) -> Result<(), Failure> {
     let settings = context.settings.clone();
     let cluster = cluster(&settings);
     let ranges = settings.cluster_subnets.iter();
@@ -127,12 +129,19 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
         } else {
             Mode::Everywhere
         },
+        without_subnets: without_subnets(&settings)?,
     };
+    let upstream = context.upstream.sub_registry_with_prefix("clustermanager");
+    let scale =
+        if settings.scale_metrics { ScaleMetrics::register(upstream) } else { ScaleMetrics::default() };
     let (mode, watches) = (cluster.gateway_mode, &surroundings.meters.watches);
     let sources = Sources::new(&surroundings.client, mode, &plan.mode, watches);
-    let book = Book::new(plan, &cluster, &surroundings.leadership);
+    let book = Book::new(plan, &cluster, &surroundings.leadership).scaled(scale);
     let stores = sources.stores.clone();
-    let (networks, sources) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
+    let (networks, sources, own) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
+    networks.count_objects(upstream);
+    book.count_subnets(upstream);
+    own.start(&context.tasks, &context.readiness);
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
     let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
@@ -143,7 +152,10 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
     let (meters, leadership) = (surroundings.meters.clone(), surroundings.leadership.clone());
     let (stop, resync) = (context.tasks.stop(), settings.resync);
     context.tasks.spawn("networks", async move {
-        if stop.run_until_cancelled(stores.wait_synced()).await.is_none() {
+        let synced = async {
+            tokio::join!(stores.wait_synced(), networks.wait_synced());
+        };
+        if stop.run_until_cancelled(synced).await.is_none() {
             return;
         }
         while let Some(term) = leadership.term(&stop).await {
@@ -156,6 +168,16 @@ fn networks(context: &mut Context, surroundings: &Surroundings) {
         }
     });
     info!(identity = settings.identity, "Network controllers started");
+    Ok(())
+}
+
+/// The nodes that get no subnets.
+fn without_subnets(settings: &Settings) -> Result<Option<Selector>, Failure> {
+    let parse = |text: &String| {
+        let selector = text.parse();
+        selector.map_err(|error| Failure::from(format!("--no-hostsubnet-nodes: {error}")))
+    };
+    settings.no_host_subnet.as_ref().map(parse).transpose()
 }
 
 /// Starts the room of Uplinks, if they are switched on.

@@ -17,28 +17,44 @@
 mod apply;
 mod claims;
 mod error;
+mod evpn;
+mod leftovers;
+mod metrics;
 mod observe;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod verdict;
+mod vtep;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway_api::network::Transport;
+use causeway_net::cudn_uplinks::{UplinkFeature, UplinksRefused, uplink_for_nads};
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
+use causeway_net::transport::EvpnProblem;
+use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
-use causeway_runtime::settings::{Features, GatewayMode as SettingsMode, Settings};
+use causeway_runtime::health::Readiness;
+use causeway_runtime::settings::{Features, Settings};
+use causeway_runtime::shutdown::Tasks;
 use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::apply::Hand;
 use self::error::NetworkError;
+use self::evpn::Domains;
+use self::leftovers::{Everything, Leftovers};
+use self::metrics::Objects;
 use self::observe::{Halt, World};
 use self::plan::SiteStep;
+use self::transport::{CarrierWatches, Carriers};
+use self::vtep::Vteps;
 use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
@@ -49,6 +65,8 @@ use crate::observed::{Sources, Stores};
 use crate::wake::Wake;
 use crate::written::UNSEEN;
 use crate::{Meters, Surroundings};
+
+pub(crate) use self::metrics::gauges;
 
 /// Shortest time between two looks at one network that events ask for.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
@@ -62,7 +80,9 @@ struct Networks {
     stores: Stores,
     cluster: Arc<Cluster>,
     features: Features,
-    local_gateway: bool,
+    gateway_mode: GatewayMode,
+    carriers: Carriers,
+    domains: Domains,
     hand: Hand,
     book: Book,
     waiting: Waiting,
@@ -76,8 +96,9 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
-        let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace));
+        let world = observe::world(key, &self.stores, |cr, there| self.halt(cr, there))?;
+        let vids = self.vids(key, &world);
+        let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace, &vids));
         // Before anything is done: a change that comes meanwhile must find who waits for it.
         let making = plan.sites.iter().filter(|(_, step)| matches!(step, SiteStep::Create(_)));
         let making: BTreeSet<Namespace> = making.map(|(namespace, _)| namespace.clone()).collect();
@@ -88,6 +109,8 @@ impl Room for Networks {
         let Some(cr) = world.cr.clone() else {
             self.expected.set(key, Vec::new());
             self.book.settle(&key.network(), &BTreeSet::new());
+            self.book.scale().forget(&key.network());
+            self.wake.up(self.domains.release(key));
             return Ok(if plan.orphans.is_empty() { Requeue::Gone } else { Requeue::Done });
         };
         if let Some(namespace) = world.unseen {
@@ -95,7 +118,14 @@ impl Room for Networks {
             self.waiting.set(key, BTreeSet::from([Cause::Namespace(namespace)]));
             return Ok(Requeue::Done);
         }
-        let (outcome, rest) = apply::run(key, &cr, &plan, &self.hand).await?;
+        let begun = Instant::now();
+        let (mut outcome, rest) = apply::run(key, &cr, &plan, &self.hand).await?;
+        if !(plan.sites.is_empty() && plan.removals.is_empty()) {
+            self.book.scale().nads_synced(&key.network(), begun.elapsed());
+        }
+        if plan.sites.is_empty() && plan.halt.is_none() && !cr.terminating {
+            outcome.problems.extend(self.futile(&cr));
+        }
         self.waiting.set(key, rest.causes);
         if cr.terminating && outcome.problems.is_empty() {
             return Ok(Requeue::Done);
@@ -108,8 +138,8 @@ impl Room for Networks {
         let has_no_place = matches!(key, CrKey::Udn(_)) && plan.sites.is_empty();
         if outcome.halt.is_some() || cr.terminating || !has_no_place {
             let mut wanted = vec![verdict::created(key, &cr, &outcome)];
-            let evpn = self.evpn_problem(&cr);
-            wanted.extend(verdict::transport(&cr, self.features.advertises_routes(), evpn));
+            let problem = self.evpn_problem(&cr);
+            wanted.extend(self.carriers.accepted(&cr, problem.as_ref()));
             self.expected.set(key, wanted.clone());
             self.hand.tell(key, &wanted, Timestamp::now()).await?;
         }
@@ -123,27 +153,45 @@ impl Room for Networks {
 }
 
 impl Networks {
-    /// Why a network is left alone, whatever stands there.
-    fn halt(&self, cr: &Cr) -> Option<Halt> {
-        if !cr.uplinks.is_empty() && !self.features.uplinks() {
-            let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
-            return Some(Halt::Ignored(why));
+    /// Why a network is left alone, whatever stands there; it has something in the namespaces `there`.
+    fn halt(&self, cr: &Cr, there: &[Namespace]) -> Option<Halt> {
+        if let Err(refused @ UplinksRefused::FeatureOff) = self.uplink(cr) {
+            return Some(Halt::Ignored(refused.to_string()));
         }
-        self.evpn_problem(cr).map(Halt::Evpn)
+        let problem = self.evpn_problem(cr)?;
+        // A VTEP that loses its acceptance takes no network away.
+        let frozen = problem.freezes_nads() && !there.is_empty();
+        Some(if frozen { Halt::Frozen(there.to_vec()) } else { Halt::Evpn(problem) })
+    }
+
+    /// The Uplink that leads out of a network.
+    fn uplink<'c>(&self, cr: &'c Cr) -> Result<Option<&'c str>, UplinksRefused> {
+        let feature = if self.features.uplinks() { UplinkFeature::On } else { UplinkFeature::Off };
+        uplink_for_nads(&cr.uplinks, feature, self.gateway_mode)
+    }
+
+    /// What would be wrong in every namespace that the network were for. Upstream tells nothing before there is one.
+    fn futile(&self, cr: &Cr) -> Option<String> {
+        match self.uplink(cr) {
+            Err(refused @ UplinksRefused::GatewayMode(_)) => {
+                Some(not_generated(&format!("failed to render CNI network config: {refused}")))
+            }
+            Err(UplinksRefused::FeatureOff) | Ok(_) => None,
+        }
     }
 
     /// Why EVPN cannot be the transport of a network that asks for it.
-    fn evpn_problem(&self, cr: &Cr) -> Option<&'static str> {
-        if cr.network.transport != Some(Transport::Evpn) {
-            return None;
-        }
-        if !self.features.evpn || !self.features.advertises_routes() {
-            return Some("EVPN transport requested but EVPN feature is not enabled");
-        }
-        if !self.local_gateway {
-            return Some("EVPN transport requested but EVPN feature is only supported in local gateway mode");
-        }
-        Some("EVPN transport requested but this version serves no VTEP objects")
+    fn evpn_problem(&self, cr: &Cr) -> Option<EvpnProblem> {
+        self.carriers.evpn_problem(cr, self.features, self.gateway_mode)
+    }
+
+    /// The VLAN ids of a network that is to be made somewhere.
+    fn vids(&self, key: &CrKey, world: &World) -> Result<Vids, String> {
+        let cr = world.cr.as_ref().filter(|cr| !cr.terminating && !world.sites.is_empty());
+        let Some(cr) = cr else { return Ok(Vids::default()) };
+        let (vids, relieved) = self.domains.vids(key, cr);
+        self.wake.up(relieved.into_iter().filter(|other| other != key));
+        vids
     }
 
     /// Gives up namespaces in which the network neither makes anything nor has made something that is not seen yet.
@@ -155,23 +203,29 @@ impl Networks {
         }
     }
 
-    fn render(&self, key: &CrKey, cr: &Cr, namespace: &Namespace) -> Result<Rendered, String> {
+    fn render(
+        &self,
+        key: &CrKey,
+        cr: &Cr,
+        namespace: &Namespace,
+        vids: &Result<Vids, String>,
+    ) -> Result<Rendered, String> {
+        let vids = *vids.as_ref().map_err(|error| format!("failed to allocate EVPN IDs: {error}"))?;
         let (network, nad) = (key.network(), key.nad_in(namespace));
-        let request = Request {
-            spec: &cr.network,
-            network: &network,
-            nad: &nad,
-            uplink: cr.uplinks.first().map(String::as_str),
-            vids: Vids::default(),
-        };
-        render::render(&request, &self.cluster).map_err(|error| error.to_string())
+        let uplink = cr.uplinks.first().map(String::as_str);
+        let request = Request { spec: &cr.network, network: &network, nad: &nad, uplink, vids };
+        render::render(&request, &self.cluster).map_err(|error| not_generated(&error.to_string()))
     }
+}
+
+fn not_generated(why: &str) -> String {
+    format!("failed to generate NetworkAttachmentDefinition: {why}")
 }
 
 /// Switches of the cluster that decide what networks can ask for.
 pub(crate) fn features(settings: &Settings) -> BTreeSet<Feature> {
     let features = settings.features;
-    let local = settings.gateway_mode == SettingsMode::Local;
+    let local = settings.gateway_mode == causeway_runtime::settings::GatewayMode::Local;
     let switches = [
         (Feature::PreconfiguredAddresses, features.preconfigured_udn_addresses()),
         (Feature::PersistentIps, features.persistent_ips),
@@ -184,6 +238,20 @@ pub(crate) fn features(settings: &Settings) -> BTreeSet<Feature> {
 pub(crate) struct Controller {
     room: Networks,
     queue: KeyQueue<CrKey>,
+    /// What is to be taken away where Uplinks are off.
+    leftovers: Option<Leftovers>,
+    /// Who judges VTEPs where networks can rest on some.
+    vteps: Option<Vteps>,
+}
+
+/// Watches that only this room needs, before they run.
+pub(crate) struct OwnWatches(CarrierWatches);
+
+impl OwnWatches {
+    /// Starts them.
+    pub(crate) fn start(self, tasks: &Tasks, readiness: &Readiness) {
+        self.0.start(tasks, readiness);
+    }
 }
 
 impl Controller {
@@ -194,8 +262,10 @@ impl Controller {
         settings: &Settings,
         book: &Book,
         sources: Sources,
-    ) -> (Self, Sources) {
-        let Surroundings { client, meters, leadership, recorder: _ } = surroundings;
+    ) -> (Self, Sources, OwnWatches) {
+        let Surroundings { client, meters, leadership, recorder } = surroundings;
+        let (features, gateway_mode) = (settings.features, crate::gateway_mode(settings));
+        let carriers = CarrierWatches::new(client, features, gateway_mode, &meters.watches);
         let queue = KeyQueue::new(Pacing { min_interval: Some(MIN_INTERVAL), ..Pacing::default() });
         let stores = sources.stores.clone();
         let hand = Hand::new(
@@ -210,8 +280,10 @@ impl Controller {
         let room = Networks {
             stores,
             cluster: Arc::new(cluster),
-            features: settings.features,
-            local_gateway: settings.gateway_mode == SettingsMode::Local,
+            features,
+            gateway_mode,
+            carriers: carriers.carriers(),
+            domains: Domains::default(),
             hand,
             book: book.clone(),
             waiting: Waiting::default(),
@@ -220,7 +292,29 @@ impl Controller {
         };
         book.wakes_of_numbers(queue.clone());
         let sources = subscribe(sources, &wake, &room);
-        (Self { room, queue }, sources)
+        let hand = |manager| {
+            causeway_runtime::writer::Writer::new(manager, meters.writes.clone()).fenced(leadership.clone())
+        };
+        let vteps = carriers
+            .vteps()
+            .map(|store| Vteps::new(client, hand, recorder.clone(), store, room.stores.clone()));
+        let judged = vteps.clone().map(|vteps| (vteps, wake.clone()));
+        let sources = judge(sources, judged.clone());
+        let carriers = carriers.judged(judged).on_change(&room.stores, move |keys| wake.up(keys));
+        let leftovers = (!features.uplinks())
+            .then(|| Leftovers::new(client, meters.writes.clone(), leadership.clone(), room.stores.clone()));
+        (Self { room, queue, leftovers, vteps }, sources, OwnWatches(carriers))
+    }
+
+    /// Adds the numbers of network objects to `registry`.
+    pub(crate) fn count_objects(&self, registry: &mut Registry) {
+        let objects = Objects::new(self.room.stores.clone(), self.room.wake.clone());
+        registry.register_collector(Box::new(objects));
+    }
+
+    /// Waits until what only this room watches has been listed once.
+    pub(crate) async fn wait_synced(&self) {
+        self.room.carriers.wait_synced().await;
     }
 
     /// Everything is looked at once at the beginning of a term.
@@ -230,6 +324,13 @@ impl Controller {
         waiting.forget_all();
         expected.forget_all();
         hand.claims.forget_all();
+        self.room.domains.rebuild(stores);
+        if let Some(leftovers) = &self.leftovers {
+            leftovers.queue.enqueue(Everything);
+        }
+        if let Some(vteps) = &self.vteps {
+            vteps.begin();
+        }
         self.queue.enqueue_all(stores.crs().into_iter().map(|(key, _)| key));
         self.queue.enqueue_all(stores.index.controllers());
     }
@@ -237,8 +338,37 @@ impl Controller {
     /// Runs the room for one term of leadership.
     pub(crate) async fn run(&self, meters: &Meters, resync: Option<Duration>, over: &CancellationToken) {
         let limits = Limits { parallelism: PASSES, resync, ..Limits::default() };
-        engine::run(self.room.clone(), self.queue.clone(), limits, &meters.engine, over.clone()).await;
+        let networks =
+            engine::run(self.room.clone(), self.queue.clone(), limits, &meters.engine, over.clone());
+        let leftovers = async {
+            if let Some(room) = &self.leftovers {
+                engine::run(room.clone(), room.queue.clone(), limits, &meters.engine, over.clone()).await;
+            }
+        };
+        let vteps = async {
+            if let Some(room) = &self.vteps {
+                engine::run(room.clone(), room.queue.clone(), limits, &meters.engine, over.clone()).await;
+            }
+        };
+        tokio::join!(networks, leftovers, vteps);
     }
+}
+
+/// VTEPs are judged anew when nodes' addresses change, or who rests on them.
+fn judge(sources: Sources, room: Option<(Vteps, Wake<CrKey>)>) -> Sources {
+    let Some((room, wake)) = room else { return sources };
+    let (vteps, woken) = (room.clone(), wake.clone());
+    let nodes = sources.nodes.on_change(move |change| {
+        if woken.leads() {
+            vteps.node_changed(change.old.as_deref(), change.new.as_deref());
+        }
+    });
+    let cudns = sources.cudns.on_change(move |change| {
+        if wake.leads() {
+            room.network_changed(change.old.as_deref(), change.new.as_deref());
+        }
+    });
+    Sources { cudns, nodes, ..sources }
 }
 
 /// Each watch wakes the networks that a change concerns.

@@ -26,11 +26,16 @@ impl<Key: Clone + Eq + Hash + Ord> Wake<Key> {
         Self { queue: queue.clone(), leadership: leadership.clone() }
     }
 
+    /// Whether anybody would be woken.
+    pub(crate) fn leads(&self) -> bool {
+        self.leadership.leads()
+    }
+
     /// A change concerns these keys.
     pub(crate) fn up(&self, keys: impl IntoIterator<Item = Key>) {
         let mut keys = keys.into_iter().peekable();
         // Most changes concern nobody: those are not worth a lock.
-        if self.leadership.leads() && keys.peek().is_some() {
+        if self.leads() && keys.peek().is_some() {
             self.queue.enqueue_all(keys);
         }
     }

@@ -15,18 +15,20 @@ use std::sync::Arc;
 
 use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
 use causeway_api::nad::{Config, Defaults};
-use causeway_api::network::Topology;
 use causeway_net::activity::{self, Activity, Mode, Need, PodKey};
 use causeway_net::ipam::ids::{NetworkIds, NodeIds, SecondKeys};
-use causeway_net::ipam::nodes::{HostRange, NodeSubnets, Setup};
+use causeway_net::ipam::nodes::{Family, HostRange, NodeSubnets, Setup};
+use causeway_net::network::duty::Duty;
 use causeway_net::network::id::{NetworkId, NodeId};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
 use causeway_net::network_condition::allocation_succeeded;
+use causeway_net::selector::Selector;
 use causeway_runtime::watch::NamespacedName;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
 
+use super::metrics::Figures;
 use crate::observed::nad::Nad;
 use crate::observed::place::Node;
 use crate::observed::pod::Pod;
@@ -42,6 +44,8 @@ pub(crate) struct ClusterPlan {
     pub(crate) defaults: Defaults,
     /// Where networks are.
     pub(crate) mode: Mode,
+    /// Nodes that get no subnet of any network.
+    pub(crate) without_subnets: Option<Selector>,
 }
 
 /// The numbers of one network.
@@ -115,6 +119,8 @@ struct NodeEntry {
     dirty: BTreeSet<NetworkName>,
     /// Whether the annotation was read once.
     read: bool,
+    /// Whether it gets no subnets: another network stack looks after it.
+    exempt: bool,
 }
 
 /// What became of a NetworkAttachmentDefinition that was looked at.
@@ -302,7 +308,8 @@ impl Ledger {
             .collect();
         ledger.node_ids = NodeIds::rebuild(claims).0;
         for (name, node) in &nodes {
-            ledger.nodes.insert(name.clone(), NodeEntry::annotated(node));
+            let exempt = ledger.is_exempt(node);
+            ledger.nodes.insert(name.clone(), NodeEntry { exempt, ..NodeEntry::annotated(node) });
             ledger.activity.add_node(name);
         }
         ledger.networks.insert(NetworkName::default_network(), ledger.default_network());
@@ -331,6 +338,9 @@ impl Ledger {
     /// first look at each node tells of it.
     fn look_ahead(&mut self, nodes: &[(NodeName, Arc<Node>)]) {
         for (name, node) in nodes {
+            self.label(name, node);
+        }
+        for (name, node) in nodes {
             drop(self.node(name, &node.annotations));
         }
         for entry in self.nodes.values_mut() {
@@ -339,6 +349,11 @@ impl Ledger {
         for known in self.networks.values_mut() {
             known.unannounced = known.problems.keys().cloned().collect();
         }
+    }
+
+    /// Whether a node gets no subnets.
+    fn is_exempt(&self, node: &Node) -> bool {
+        self.plan.without_subnets.as_ref().is_some_and(|selector| selector.matches(&node.labels))
     }
 
     /// What nodes have and do not need they keep for a grace period: nobody knows since when they do not need it.
@@ -440,12 +455,7 @@ impl Ledger {
     /// what they read now.
     pub(super) fn fare(&mut self, network: &NetworkName, told: Option<&str>) -> Fare {
         let Some(known) = self.networks.get_mut(network) else { return Fare::NotManaged };
-        let managed = match known.config.topology {
-            Some(Topology::Layer3 | Topology::Layer2) => true,
-            Some(Topology::Localnet) => !known.config.subnets.is_empty(),
-            Some(Topology::Unknown(_)) | None => false,
-        };
-        if !managed {
+        if Duty::of(&known.config) == Duty::Nothing {
             return Fare::NotManaged;
         }
         if let Pool::Bad(error) = &known.pool {
@@ -461,6 +471,26 @@ impl Ledger {
                 Fare::Badly(Some(node.clone()), known.problems.get(node).cloned().unwrap_or_default())
             }
         }
+    }
+
+    /// The figures of every network.
+    pub(super) fn figures(&self) -> Vec<(NetworkName, Figures)> {
+        let of = |(name, known): (&NetworkName, &Network)| {
+            let subnets = match &known.pool {
+                Pool::Of(pool) => Some([Family::V4, Family::V6].map(|family| {
+                    let usage = pool.usage(family);
+                    (usage.total, usage.allocated)
+                })),
+                Pool::None | Pool::Bad(_) => None,
+            };
+            (name.clone(), Figures { subnets, rendered: self.rendered(name) })
+        };
+        self.networks.iter().map(of).collect()
+    }
+
+    /// Whether a network has, or is about to get again, a NetworkAttachmentDefinition.
+    pub(super) fn knows(&self, network: &NetworkName) -> bool {
+        self.networks.contains_key(network)
     }
 
     /// Every network that has a NetworkAttachmentDefinition.

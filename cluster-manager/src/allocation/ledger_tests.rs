@@ -29,6 +29,8 @@ struct World {
     nads: BTreeMap<NadKey, Nad>,
     nodes: BTreeMap<NodeName, Node>,
     pods: BTreeMap<NamespacedName, Pod>,
+    /// Subnets of the Layer3 network objects behind definitions.
+    meant: BTreeMap<NadKey, BTreeSet<String>>,
     ledger: Ledger,
     now: Timestamp,
     /// How many objects were made: each is younger than the one before.
@@ -53,6 +55,7 @@ fn plan(mode: Mode, ranges: &[&str]) -> ClusterPlan {
         transit: ("100.88.0.0/16".parse().unwrap(), "fd97::/64".parse().unwrap()),
         defaults: Defaults::default(),
         mode,
+        without_subnets: None,
     }
 }
 
@@ -86,8 +89,8 @@ impl World {
     fn new(plan: ClusterPlan) -> Self {
         let now = Timestamp::UNIX_EPOCH;
         let ledger = Ledger::rebuild(plan, [], [], [], now);
-        let (nads, nodes, pods) = Default::default();
-        Self { nads, nodes, pods, ledger, now, made: 0 }
+        let (nads, nodes, pods, meant) = Default::default();
+        Self { nads, nodes, pods, meant, ledger, now, made: 0 }
     }
 
     /// A cluster in which networks are everywhere.
@@ -131,7 +134,7 @@ impl World {
         let key: NadKey = key.parse().unwrap();
         let nad = self.nads.get(&key).unwrap().clone();
         let config = nad.config().unwrap_or_else(|| panic!("{:?}", nad.content)).clone();
-        let (joined, _) = self.ledger.join(&key, &nad, &config, self.now);
+        let (joined, _) = self.ledger.join(&key, &nad, &config, self.meant.get(&key), self.now);
         if let Joined::Of { identity, network } = &joined {
             let nad = self.nads.get_mut(&key).unwrap();
             nad.annotations.extend(identity.annotations(network));
@@ -176,6 +179,7 @@ impl World {
     fn look_node(&mut self, name: &str, write: Write) -> NodeVerdict {
         let name = NodeName::from(name);
         let node = self.nodes.get_mut(&name).unwrap();
+        self.ledger.label(&name, node);
         let verdict = self.ledger.node(&name, &node.annotations);
         if write == Write::Works {
             for (key, value) in &verdict.changes {
@@ -191,6 +195,11 @@ impl World {
     fn join_node(&mut self, name: &str) -> NodeVerdict {
         self.put_node(name, &[]);
         self.look_node(name, Write::Works)
+    }
+
+    /// Labels a node, with one label.
+    fn label(&mut self, node: &str, key: &str, value: &str) {
+        self.nodes.get_mut(node).unwrap().labels = BTreeMap::from([(key.to_owned(), value.to_owned())]);
     }
 
     fn node_leaves(&mut self, name: &str) {

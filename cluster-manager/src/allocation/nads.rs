@@ -1,6 +1,6 @@
 //! NetworkAttachmentDefinitions: each becomes part of a network and carries that network's numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use causeway_api::manager::FieldManager;
@@ -9,6 +9,7 @@ use causeway_api::nad::{
 };
 use causeway_api::network_condition::NetworkEvent;
 use causeway_net::network::name::{NadKey, NetworkName};
+use causeway_net::render::layer3_subnets;
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::events::{Happening, Recorder, Severity};
 use causeway_runtime::watch::Lookup;
@@ -167,7 +168,8 @@ impl Nads {
     }
 
     async fn join(&self, key: &NadKey, nad: &Nad, config: &Arc<Config>) -> Result<(), NadError> {
-        let (joined, stir) = self.book.lock().join(key, nad, config, Timestamp::now());
+        let meant = self.meant(nad);
+        let (joined, stir) = self.book.lock().join(key, nad, config, meant.as_ref(), Timestamp::now());
         self.wake.stirred(stir);
         self.book.relieve();
         match joined {
@@ -195,6 +197,9 @@ impl Nads {
         let Some((network, stir)) = left else { return };
         self.wake.stirred(stir);
         self.book.relieve();
+        if !self.book.lock().knows(&network) {
+            self.book.scale().forget(&network);
+        }
         self.wake.statuses([network.clone()]);
         self.look_again(key, &network);
     }
@@ -234,6 +239,14 @@ impl Nads {
             && config.topology.as_ref() == Some(&cr.network.topology)
             && config.is_primary() == cr.is_primary();
         cr.uid == controller.uid && !cr.terminating && !says_so
+    }
+
+    /// The subnets that the Layer3 network object behind a NetworkAttachmentDefinition has.
+    fn meant(&self, nad: &Nad) -> Option<BTreeSet<String>> {
+        let controller = nad.controller.as_ref()?;
+        let cr = self.stores.cr(&controller.cr).ok()??;
+        let layer3 = cr.network.layer3.as_ref().filter(|_| cr.uid == controller.uid && !cr.terminating)?;
+        Some(layer3_subnets(layer3).into_iter().collect())
     }
 
     async fn annotate(&self, key: &NadKey, nad: &Nad, identity: Identity) -> Result<(), NadError> {

@@ -1,7 +1,9 @@
 //! Nodes: each carries its id and its subnet of every network, in one patch.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use causeway_api::annotation::node as node_annotation;
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::NetworkEvent;
 use causeway_net::network::name::{NetworkName, NodeName};
@@ -12,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{Book, Wake};
@@ -77,6 +80,7 @@ impl Room for Nodes {
         let now = Timestamp::now();
         let (stir, verdict, expiry) = {
             let mut ledger = self.book.lock();
+            ledger.label(name, &node);
             (ledger.expire(now), ledger.node(name, &node.annotations), ledger.next_expiry())
         };
         self.wake.stirred(stir);
@@ -90,13 +94,17 @@ impl Room for Nodes {
         if verdict.changes.is_empty() {
             return Ok(requeue);
         }
+        let changes_of_subnets =
+            verdict.changes.get(node_annotation::NODE_SUBNETS).map(|text| text.clone().unwrap_or_default());
         let changes: Map<String, Value> =
             verdict.changes.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
         let patch = json!({"metadata": {
             "uid": node.uid, "resourceVersion": node.version, "annotations": changes,
         }});
+        let begun = Instant::now();
         match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
             Ok(written) => {
+                self.measure(&node, changes_of_subnets, begun.elapsed());
                 if let Some(written) = Node::of(written) {
                     self.stores.written_nodes.remember(name, written);
                 }
@@ -131,6 +139,28 @@ impl Nodes {
             wake: wake.clone(),
             recorder: recorder.clone(),
         }
+    }
+
+    /// Counts an annotation for the networks whose subnets it changed; `text` is what it says of them now, empty for nothing.
+    fn measure(&self, before: &Node, text: Option<String>, took: Duration) {
+        let scale = self.book.scale();
+        let Some(text) = text.filter(|_| scale.is_on()) else { return };
+        let read = |text: Option<&String>| {
+            let read = text.and_then(|text| node_annotation::read_node_subnets(text).ok());
+            read.map(|read| read.value).unwrap_or_default()
+        };
+        let (old, new) = (read(before.annotations.get(node_annotation::NODE_SUBNETS)), read(Some(&text)));
+        let networks: BTreeSet<NetworkName> = old
+            .keys()
+            .chain(new.keys())
+            .filter(|network| old.get(*network) != new.get(*network))
+            .map(|network| NetworkName::from(network.as_str()))
+            .collect();
+        let ledger = self.book.lock();
+        let there: Vec<NetworkName> =
+            networks.into_iter().filter(|network| !network.is_default() && ledger.knows(network)).collect();
+        drop(ledger);
+        scale.node_annotated(&there, took);
     }
 
     /// Tells the owner of a network that a node did not get what it needs.

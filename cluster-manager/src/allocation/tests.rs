@@ -1,5 +1,6 @@
 //! Whole passes of the rooms over made snapshots, against an API server that answers with what it was sent.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
@@ -91,6 +92,7 @@ fn rig(seen: &Seen, mode: Mode, failure: Option<u16>, default: Option<&str>) -> 
         transit: ("100.88.0.0/16".parse().unwrap(), "fd97::/64".parse().unwrap()),
         defaults: Defaults::default(),
         mode,
+        without_subnets: None,
     };
     let book = Book::new(plan, &cluster(), &leadership);
     let stores = seen.stores(causeway_api::nad::GatewayMode::Shared);
@@ -435,4 +437,69 @@ async fn a_node_that_gets_nothing_is_an_event_on_the_network_and_in_its_conditio
     let message = rig.asked()[0].1["status"]["conditions"][0]["message"].clone();
     let text = "Network allocation failed for at least one node: n2, check UDN events for more info.";
     assert_eq!(message, json!(text));
+}
+
+#[tokio::test]
+async fn what_a_definition_says_beyond_its_network_object_gives_nodes_nothing() {
+    let own = with(layer3(), "/layer3/subnets", json!([{"cidr": "10.50.0.0/16", "hostSubnet": 16}]));
+    let config = |subnets: &str| primary_config("blue/net", "blue_net").replace("10.50.0.0/16", subnets);
+    let seen = Seen {
+        udns: vec![udn("blue", "net", own.clone())],
+        nads: vec![owned(&config("10.50.0.0/16/16"))],
+        nodes: vec![node("n1", "3", json!({})), node("n2", "3", json!({}))],
+        ..blue()
+    };
+    let mut rig = rig(&seen, Mode::Everywhere, None, None);
+    let edited = Seen { nads: vec![owned(&config("10.50.0.0/16/16,10.60.0.0/16/16"))], ..seen.clone() };
+    let fails = |rig: &Rig| rig.book.lock().node(&"n2".into(), &BTreeMap::new()).failures.len();
+    rig.book.lock().node(&"n1".into(), &BTreeMap::new());
+    rig.nads = with_stores(&rig, &edited);
+    rig.nads.reconcile(&key()).await.unwrap();
+    assert_eq!(fails(&rig), 1, "somebody appended a range to the definition");
+    let ranges =
+        json!([{"cidr": "10.50.0.0/16", "hostSubnet": 16}, {"cidr": "10.60.0.0/16", "hostSubnet": 16}]);
+    let grown = Seen { udns: vec![udn("blue", "net", with(own, "/layer3/subnets", ranges))], ..edited };
+    rig.nads = with_stores(&rig, &grown);
+    rig.nads.reconcile(&key()).await.unwrap();
+    let verdict = rig.book.lock().node(&"n2".into(), &BTreeMap::new());
+    assert!(verdict.failures.is_empty() && verdict.told.contains("blue_net"), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn the_numbers_of_subnets_have_upstreams_names_while_this_process_leads() {
+    let rig = rig(&blue(), Mode::Everywhere, None, None);
+    rig.nodes.reconcile(&"n1".into()).await.unwrap();
+    let mut registry = causeway_runtime::telemetry::upstream_registry();
+    rig.book.count_subnets(registry.sub_registry_with_prefix("clustermanager"));
+    let text = |registry: &Registry| {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text
+    };
+    for line in [
+        r#"ovnkube_clustermanager_num_v4_host_subnets{network_name="default"} 256"#,
+        r#"ovnkube_clustermanager_num_v6_host_subnets{network_name="default"} 0"#,
+        r#"ovnkube_clustermanager_allocated_v4_host_subnets{network_name="blue_net"} 1"#,
+        r#"ovnkube_clustermanager_allocated_v6_host_subnets{network_name="blue_net"} 0"#,
+    ] {
+        let text = text(&registry);
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    assert!(!text(&registry).contains("udn_nodes_rendered"), "networks are everywhere");
+    rig.book.made.store(false, Ordering::Release);
+    assert_eq!(text(&registry), "# EOF\n");
+}
+
+#[tokio::test]
+async fn where_networks_follow_pods_the_nodes_of_each_are_counted() {
+    let mut seen = blue();
+    seen.pods = vec![with(pod("blue", "p", &[]), "/spec", json!({"nodeName": "n1"}))];
+    seen.nads.push(foreign_nad("red", "hand", &primary_config("red/hand", "hand")));
+    let rig = rig(&seen, Mode::OnDemand { grace: SignedDuration::from_secs(120) }, None, None);
+    let mut registry = Registry::default();
+    rig.book.count_subnets(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let rendered: Vec<&str> = text.lines().filter(|line| line.starts_with("udn_nodes_rendered")).collect();
+    assert_eq!(rendered, [r#"udn_nodes_rendered{network_name="blue_net"} 1"#]);
 }

@@ -22,7 +22,7 @@ use tracing::info;
 
 use super::claims::Claims;
 use super::error::NetworkError;
-use super::observe::World;
+use super::observe::{Halt, World};
 use super::plan::{self, Change, Draft, Plan, Removal, SiteStep};
 use super::verdict::Outcome;
 use crate::allocation::Book;
@@ -338,6 +338,9 @@ pub(super) async fn run(
     }
     let (halt, ignored) = (plan.halt.clone(), plan.ignored.clone());
     let mut outcome = Outcome { halt, ignored, ..Outcome::default() };
+    if let Some(Halt::Frozen(namespaces)) = &plan.halt {
+        outcome.there.clone_from(namespaces);
+    }
     let mut rest = Rest { causes: plan.causes.clone(), ..Rest::default() };
     // Boxed: the compiler cannot tell yet that futures made by a closure over references may move between threads.
     let mut work: Vec<BoxFuture<'_, Done>> = Vec::new();

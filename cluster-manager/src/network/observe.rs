@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway_net::network::name::{NadKey, Namespace};
+use causeway_net::transport::EvpnProblem;
 use causeway_runtime::watch::{Lookup, NamespacedName};
 
 use super::error::NetworkError;
@@ -34,9 +35,11 @@ pub(super) struct World {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
     /// It asks for a feature that is off: it is not even protected.
-    Ignored(&'static str),
+    Ignored(String),
     /// EVPN cannot be its transport.
-    Evpn(&'static str),
+    Evpn(EvpnProblem),
+    /// EVPN cannot be its transport any more: what it has stays as it is, in these namespaces.
+    Frozen(Vec<Namespace>),
     /// Nobody can say which namespaces it is for.
     Selector(String),
 }
@@ -73,14 +76,15 @@ pub(super) struct Held {
     pub(super) unreadable: Vec<NamespacedName>,
 }
 
-/// The world of one network object. `halt` says why a network that exists is to be left alone.
+/// The world of one network object. `halt` says why a network that exists is to be left alone; it is told in which
+/// namespaces the network has something.
 ///
 /// # Errors
 /// The object exists and cannot be read: nothing may be concluded from it.
 pub(super) fn world(
     key: &CrKey,
     stores: &Stores,
-    halt: impl FnOnce(&Cr) -> Option<Halt>,
+    halt: impl FnOnce(&Cr, &[Namespace]) -> Option<Halt>,
 ) -> Result<World, NetworkError> {
     let cr = stores.cr(key).map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
     let held = held(key, stores);
@@ -98,14 +102,16 @@ pub(super) fn world(
         Ok(wanted) => (wanted, None),
         Err(error) => (Vec::new(), Some(Halt::Selector(error))),
     };
-    let halt = halt(&cr).or(selector).filter(|_| !cr.terminating);
+    let (own, others): (Vec<Held>, Vec<Held>) = held.into_iter().partition(|held| held.nad.is_of(&cr.uid));
+    let there = own.iter().filter(|held| !held.nad.terminating);
+    let there: Vec<Namespace> = there.map(|held| held.key.namespace().clone()).collect();
+    let halt = halt(&cr, &there).or(selector).filter(|_| !cr.terminating);
     let sites = wanted
         .iter()
         .filter(|_| halt.is_none())
         .map(|(namespace, takes_primary)| site(key, &cr, namespace, *takes_primary, stores))
         .collect();
     let wanted: BTreeSet<NadKey> = wanted.iter().map(|(namespace, _)| key.nad_in(namespace)).collect();
-    let (own, others): (Vec<Held>, Vec<Held>) = held.into_iter().partition(|held| held.nad.is_of(&cr.uid));
     // Nobody can say whether the network is for a namespace that cannot be read: what stands there stays.
     let is_known = |held: &Held| {
         cr.terminating || !matches!(namespaces.lookup(held.key.namespace()), Lookup::Unreadable(_))

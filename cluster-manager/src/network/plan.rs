@@ -182,9 +182,7 @@ fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String
     }
     let config = match config {
         Ok(config) => config,
-        Err(error) => {
-            return SiteStep::Refuse(format!("failed to generate NetworkAttachmentDefinition: {error}"));
-        }
+        Err(error) => return SiteStep::Refuse(error),
     };
     match nad {
         Some(nad) => change(key, cr, nad, &config).map_or(SiteStep::Keep, SiteStep::Update),

@@ -1,9 +1,13 @@
 //! The room over made snapshots: what it plans, and whole passes against a small API server: what is asked, in which order,
 //! and what is not asked.
 
+mod evpn;
+mod leftovers;
 mod passes;
 mod plans;
 mod texts;
+mod transports;
+mod vteps;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -191,6 +195,7 @@ fn rig_with(
         transit: ("100.88.0.0/16".parse().unwrap(), "fd97::/64".parse().unwrap()),
         defaults: Defaults::default(),
         mode: Mode::Everywhere,
+        without_subnets: None,
     };
     let (mode, stores) = (cluster.gateway_mode, seen.stores(cluster.gateway_mode));
     let book = Book::new(plan, &cluster, &leadership);
@@ -200,7 +205,9 @@ fn rig_with(
         stores,
         cluster: Arc::new(cluster),
         features,
-        local_gateway: false,
+        gateway_mode: GatewayMode::Shared,
+        carriers: Carriers::default(),
+        domains: Domains::default(),
         hand,
         book,
         waiting: Waiting::default(),
@@ -248,8 +255,9 @@ impl Rig {
 
     /// What is planned, a line for each namespace and each removal.
     fn plan(&self, key: &CrKey) -> Plan {
-        let world = observe::world(key, &self.room.stores, |cr| self.room.halt(cr)).unwrap();
-        plan::network(&world, |cr, namespace| self.room.render(key, cr, namespace))
+        let world = observe::world(key, &self.room.stores, |cr, there| self.room.halt(cr, there)).unwrap();
+        let vids = self.room.vids(key, &world);
+        plan::network(&world, |cr, namespace| self.room.render(key, cr, namespace, &vids))
     }
 }
 

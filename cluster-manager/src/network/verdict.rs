@@ -1,8 +1,6 @@
 //! What the conditions of a network should say. Pure.
 
 use causeway_api::condition::{ConditionStatus, Wanted};
-use causeway_api::network::Transport;
-use causeway_api::network_condition::{CreatedReason, NetworkCondition, TransportReason};
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::network_condition::{Created, cudn_created, network_created, udn_created};
 
@@ -33,12 +31,12 @@ pub(super) fn created(key: &CrKey, cr: &Cr, outcome: &Outcome) -> Wanted {
         problems
     };
     let errors = match &outcome.halt {
-        Some(Halt::Evpn(message)) => {
-            let wanted = network_created(CreatedReason::EvpnConfigError, (*message).to_owned());
-            return Wanted { observed_generation: cr.generation, ..wanted };
+        Some(Halt::Evpn(problem)) => {
+            let (reason, message) = problem.created();
+            return Wanted { observed_generation: cr.generation, ..network_created(reason, message) };
         }
-        Some(Halt::Ignored(message)) => vec![(*message).to_owned()],
-        Some(Halt::Selector(message)) => vec![message.clone()],
+        Some(Halt::Ignored(message) | Halt::Selector(message)) => vec![message.clone()],
+        Some(Halt::Frozen(_)) => Vec::new(),
         None => problems(),
     };
     let present: Vec<NadKey> = outcome.there.iter().map(|namespace| key.nad_in(namespace)).collect();
@@ -55,39 +53,4 @@ pub(super) fn created(key: &CrKey, cr: &Cr, outcome: &Outcome) -> Wanted {
             format!("{}; without effect, as preconfigured addresses are off: {fields}", wanted.message);
     }
     Wanted { observed_generation: cr.generation, ..wanted }
-}
-
-/// What `TransportAccepted` should say; none for a network that names no transport.
-///
-/// Transports without overlay need RouteAdvertisements, and those are not served by this version: with or without the
-/// switch the answer is that they are missing.
-pub(super) fn transport(cr: &Cr, advertises_routes: bool, evpn_problem: Option<&str>) -> Option<Wanted> {
-    let (reason, message) = match cr.network.transport.as_ref()? {
-        Transport::Evpn if evpn_problem.is_some() => {
-            (TransportReason::EvpnConfigError, evpn_problem.unwrap_or_default().to_owned())
-        }
-        transport @ (Transport::NoOverlay | Transport::Evpn) if !advertises_routes => (
-            TransportReason::RouteAdvertisementsNotEnabled,
-            format!(
-                "RouteAdvertisements feature is not enabled but required for {} transport.",
-                transport.as_str()
-            ),
-        ),
-        Transport::NoOverlay => (
-            TransportReason::NoOverlayRouteAdvertisementsIsMissing,
-            "No RouteAdvertisements CR is advertising the pod networks.".to_owned(),
-        ),
-        Transport::Evpn => (
-            TransportReason::EvpnRouteAdvertisementsIsMissing,
-            "No RouteAdvertisements CR is advertising the pod networks.".to_owned(),
-        ),
-        Transport::Unknown(_) => return None,
-    };
-    Some(Wanted {
-        type_: NetworkCondition::TransportAccepted.as_str(),
-        status: ConditionStatus::False,
-        reason: reason.as_str(),
-        message,
-        observed_generation: cr.generation,
-    })
 }

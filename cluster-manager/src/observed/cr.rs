@@ -132,6 +132,8 @@ pub(crate) struct Cr {
     pub(crate) version: Option<String>,
     /// `metadata.generation`.
     pub(crate) generation: Option<i64>,
+    /// When it was made, in seconds since 1970: ids go to the older one first.
+    pub(crate) created: i64,
     /// Whether it is being deleted.
     pub(crate) terminating: bool,
     /// Every finalizer.
@@ -173,6 +175,7 @@ impl Cr {
             uid: meta.uid?,
             version: meta.resource_version,
             generation: meta.generation,
+            created: meta.creation_timestamp.map_or(0, |time| time.0.as_second()),
             terminating: meta.deletion_timestamp.is_some(),
             finalizers: meta.finalizers.unwrap_or_default(),
             labels: meta.labels.unwrap_or_default(),

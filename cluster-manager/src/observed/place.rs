@@ -56,7 +56,7 @@ pub(crate) struct Node {
     pub(crate) version: Option<String>,
     /// When it was made, in seconds since 1970: ids go to the older one first.
     pub(crate) created: i64,
-    /// Labels, for the selectors of Uplinks.
+    /// Labels, for the selectors of Uplinks; some nodes get no subnets.
     pub(crate) labels: BTreeMap<String, String>,
     /// Annotations of the network stack.
     pub(crate) annotations: BTreeMap<String, String>,

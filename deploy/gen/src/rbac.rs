@@ -129,6 +129,10 @@ fn cluster_rules(component: Component) -> Vec<Value> {
                 &["userdefinednetworks/finalizers", "clusteruserdefinednetworks/finalizers"],
                 &["update"],
             ),
+            // What transports of networks rest on.
+            rule(GROUP, &["routeadvertisements"], &["list", "watch"]),
+            rule(GROUP, &["vteps"], &["list", "watch", "patch"]),
+            rule(GROUP, &["vteps/status"], &["patch"]),
             rule("", &["namespaces"], &["list", "watch"]),
             // Ids and subnets, in annotations.
             rule("", &["nodes/status"], &["patch"]),

@@ -27,6 +27,7 @@ mod schema;
 pub mod udn;
 pub mod uplink;
 pub mod uplink_state;
+pub mod vtep;
 mod wire;
 
 /// API group of every custom resource of this crate.
@@ -35,5 +36,5 @@ pub const GROUP: &str = "k8s.ovn.org";
 /// Version of `Uplink` and `UplinkState`.
 pub const V1ALPHA1: &str = "v1alpha1";
 
-/// Version of `UserDefinedNetwork`, `ClusterUserDefinedNetwork` and `RouteAdvertisements`.
+/// Version of `UserDefinedNetwork`, `ClusterUserDefinedNetwork`, `RouteAdvertisements` and `VTEP`.
 pub const V1: &str = "v1";

@@ -22,6 +22,8 @@ wire_enum! {
         ClusterManager = "ClusterManager",
         /// The cluster manager's network ids and tunnel keys on NetworkAttachmentDefinitions.
         NadController = "[clustermanager-nad-controller NAD controller]",
+        /// The cluster manager's VTEP controller.
+        Vtep = "clustermanager-vtep-controller",
         /// The cluster manager's RouteAdvertisements controller.
         RouteAdvertisements = "clustermanager-routeadvertisements-controller",
     }

@@ -7,7 +7,7 @@
 //! For tenant networks: names and numbers of networks and nodes ([`network`]), who gets which id and subnet ([`ipam`]),
 //! the config of a network's NADs ([`render`]) and whether its addresses collide with the cluster's ([`overlap`]), which
 //! node needs which network ([`activity`]), whether its Uplinks are ready there ([`uplinks_ready`]) and in which routing
-//! domain they lie ([`routing_domain`]), whether its transport works ([`transport`]), what conditions say of all that
+//! domain they lie ([`routing_domain`]), whether its transport works ([`transport`]) and what that rests on ([`vtep`]), what conditions say of all that
 //! ([`network_condition`]).
 //!
 //! Never reads a store, the environment or the time: all of it comes in as arguments.
@@ -39,4 +39,5 @@ pub mod state_name;
 pub mod takeover;
 pub mod transport;
 pub mod uplinks_ready;
+pub mod vtep;
 pub mod wire;

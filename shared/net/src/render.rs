@@ -131,18 +131,24 @@ pub fn render(request: &Request<'_>, cluster: &Cluster) -> Result<Rendered, Rend
 }
 
 fn layer3(config: Config, spec: &Layer3, cluster: &Cluster) -> Config {
+    Config {
+        role: Some(spec.role.clone()),
+        mtu: size(spec.mtu),
+        subnets: layer3_subnets(spec),
+        join_subnets: join_subnets(&spec.role, &spec.join_subnets, cluster),
+        ..config
+    }
+}
+
+/// The subnets of a Layer3 network, as its config lists them.
+#[must_use]
+pub fn layer3_subnets(spec: &Layer3) -> Vec<String> {
     let entry = |subnet: &causeway_api::network::Layer3Subnet| match subnet.host_subnet {
         // A negative length counts as none, as it does upstream.
         Some(host @ 1..) => format!("{}/{host}", subnet.cidr),
         Some(_) | None => subnet.cidr.clone(),
     };
-    Config {
-        role: Some(spec.role.clone()),
-        mtu: size(spec.mtu),
-        subnets: spec.subnets.iter().map(entry).collect(),
-        join_subnets: join_subnets(&spec.role, &spec.join_subnets, cluster),
-        ..config
-    }
+    spec.subnets.iter().map(entry).collect()
 }
 
 fn layer2(config: Config, spec: &Layer2, cluster: &Cluster) -> Result<Rendered, ConfigError> {

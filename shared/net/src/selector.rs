@@ -2,9 +2,13 @@
 //!
 //! Source: OVN-Kubernetes, `pkg/uplink/selection.go`; label syntax: k8s.io/apimachinery validation of qualified names.
 
+mod text;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+pub use self::text::BadSelectorText;
 
 /// Why a selector cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! `/metrics`, `/healthz` and `/readyz` over one port.
 //!
-//! In: a metrics registry and named readiness checks. Out: plain text over HTTP/1. `/healthz` says that the process
+//! In: metrics registries and named readiness checks. Out: plain text over HTTP/1. `/healthz` says that the process
 //! answers at all; `/readyz` answers 503 and lists what is not ready and why. Never does: anything else.
 
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use http_body_util::Full;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -114,8 +114,8 @@ impl Server {
     }
 
     /// Answers until `stop` is cancelled; open connections are then dropped.
-    pub async fn run(self, registry: Registry, readiness: Readiness, stop: CancellationToken) {
-        let registry = Arc::new(registry);
+    pub async fn run(self, registries: Vec<Registry>, readiness: Readiness, stop: CancellationToken) {
+        let registries: Arc<[Registry]> = registries.into();
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -124,7 +124,7 @@ impl Server {
                 Some(_ended) = connections.join_next() => {}
                 accepted = self.listener.accept(), if connections.len() < CONNECTIONS => match accepted {
                     Ok((stream, _peer)) => {
-                        connections.spawn(serve(stream, Arc::clone(&registry), readiness.clone()));
+                        connections.spawn(serve(stream, Arc::clone(&registries), readiness.clone()));
                     }
                     Err(error) => {
                         warn!(%error, "Connection to the health port lost");
@@ -136,9 +136,9 @@ impl Server {
     }
 }
 
-async fn serve(stream: TcpStream, registry: Arc<Registry>, readiness: Readiness) {
+async fn serve(stream: TcpStream, registries: Arc<[Registry]>, readiness: Readiness) {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
-        let response = respond(request.method(), request.uri().path(), &registry, &readiness);
+        let response = respond(request.method(), request.uri().path(), &registries, &readiness);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -151,7 +151,12 @@ async fn serve(stream: TcpStream, registry: Arc<Registry>, readiness: Readiness)
     }
 }
 
-fn respond(method: &Method, path: &str, registry: &Registry, readiness: &Readiness) -> Response<Full<Bytes>> {
+fn respond(
+    method: &Method,
+    path: &str,
+    registries: &[Registry],
+    readiness: &Readiness,
+) -> Response<Full<Bytes>> {
     if method != Method::GET && method != Method::HEAD {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -168,7 +173,8 @@ fn respond(method: &Method, path: &str, registry: &Registry, readiness: &Readine
         }
         "/metrics" => {
             let mut body = String::new();
-            if encode(&mut body, registry).is_err() {
+            let written = registries.iter().try_for_each(|registry| encode_registry(&mut body, registry));
+            if written.and_then(|()| encode_eof(&mut body)).is_err() {
                 return text(StatusCode::INTERNAL_SERVER_ERROR, "metrics cannot be written\n".to_owned());
             }
             let mut response = text(StatusCode::OK, body);
@@ -197,6 +203,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::gauge::Gauge;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -216,7 +223,9 @@ mod tests {
         let server = Server::bind(([127, 0, 0, 1], 0).into()).await.expect("a free port");
         let address = server.local_addr().expect("bound");
         let (stop, readiness) = (CancellationToken::new(), Readiness::default());
-        let server = tokio::spawn(server.run(registry, readiness.clone(), stop.clone()));
+        let mut upstream = crate::telemetry::upstream_registry();
+        upstream.register("tests", "Tests", Gauge::<i64>::default());
+        let server = tokio::spawn(server.run(vec![registry, upstream], readiness.clone(), stop.clone()));
         Bench { address, stop, server, readiness }
     }
 
@@ -237,7 +246,9 @@ mod tests {
         let answer = bench().await.ask("GET /metrics").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(answer.contains(&format!("content-type: {OPENMETRICS}\r\n")), "{answer}");
-        assert!(answer.contains("\ncauseway_tests_total 1\n") && answer.ends_with("# EOF\n"), "{answer}");
+        assert!(answer.contains("\ncauseway_tests_total 1\n"), "{answer}");
+        assert!(answer.contains("\novnkube_tests 0\n"), "{answer}");
+        assert!(answer.ends_with("# EOF\n") && answer.matches("# EOF").count() == 1, "{answer}");
     }
 
     #[tokio::test]

@@ -231,6 +231,10 @@ pub struct Settings {
     pub log: LogSettings,
     /// Open vSwitch database: `unix:PATH`, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
     pub ovsdb_address: String,
+    /// Nodes that get no subnet of any network: a label selector, as kubectl takes it.
+    pub no_host_subnet: Option<String>,
+    /// Whether metrics are kept that have a series for each network and cost in proportion.
+    pub scale_metrics: bool,
     /// Period of the slow resync; `None`: never.
     pub resync: Option<Duration>,
     /// What is odd but does not stop the start; logged by [`Settings::log_effective`].

@@ -76,6 +76,8 @@ pub struct Context {
     pub tasks: Tasks,
     /// Metrics; served from the end of the set-up on.
     pub registry: Registry,
+    /// Metrics that OVN-Kubernetes has too, under its names; served with the others.
+    pub upstream: Registry,
     /// Readiness checks; more may be added later through clones.
     pub readiness: Readiness,
 }
@@ -145,7 +147,8 @@ where
     let mut registry = telemetry::registry();
     let build = Info::new([("program", program.name), ("version", env!("CARGO_PKG_VERSION"))]);
     registry.register("build", "The running program", build);
-    let mut context = Context { settings, tasks, registry, readiness: Readiness::default() };
+    let upstream = telemetry::upstream_registry();
+    let mut context = Context { settings, tasks, registry, upstream, readiness: Readiness::default() };
     let health = match context.settings.metrics_address {
         Some(address) => Some(Server::bind(address).await?),
         None => None,
@@ -154,12 +157,12 @@ where
     let stop = context.tasks.stop();
     // A signal during a set-up that waits for something ends the wait.
     let outcome = stop.run_until_cancelled(set_up(&mut context)).await.unwrap_or(Ok(()));
-    let Context { tasks, registry, readiness, .. } = context;
+    let Context { tasks, registry, upstream, readiness, .. } = context;
     if outcome.is_err() {
         stop.cancel();
     }
     if let Some(server) = health {
-        tasks.spawn("health", server.run(registry, readiness, stop));
+        tasks.spawn("health", server.run(vec![registry, upstream], readiness, stop));
     }
     let finished = tasks.finish(STOP_DEADLINE).await;
     outcome?;

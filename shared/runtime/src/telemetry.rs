@@ -110,6 +110,12 @@ pub fn registry() -> Registry {
     Registry::with_prefix("causeway")
 }
 
+/// A registry whose metrics begin with `ovnkube_`: those that dashboards made for OVN-Kubernetes read.
+#[must_use]
+pub fn upstream_registry() -> Registry {
+    Registry::with_prefix("ovnkube")
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};

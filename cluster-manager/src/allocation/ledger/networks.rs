@@ -6,6 +6,7 @@ use std::sync::Arc;
 use causeway_api::nad::Config;
 use causeway_api::network::Topology;
 use causeway_net::activity::{self, Kind, Scope};
+use causeway_net::network::duty::Duty;
 use causeway_net::network::id::NetworkId;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
 use causeway_net::network::tunnel_key::TunnelKeys;
@@ -91,15 +92,50 @@ impl Ledger {
         stir
     }
 
-    /// Takes over a NetworkAttachmentDefinition that exists.
+    /// Takes over a NetworkAttachmentDefinition that exists. `meant` are the subnets of the Layer3 network object behind it,
+    /// if there is one: others that stand in its config have no effect, as they are taken out again.
     pub(in crate::allocation) fn join(
         &mut self,
         key: &NadKey,
         nad: &Nad,
         config: &Arc<Config>,
+        meant: Option<&BTreeSet<String>>,
         now: Timestamp,
     ) -> (Joined, Stir) {
-        self.join_with(key, nad, config, &BTreeMap::new(), now)
+        let (joined, mut stir) = match meant {
+            None => self.join_with(key, nad, config, &BTreeMap::new(), now),
+            Some(meant) => self.join_with(key, nad, &restricted(config, meant), &BTreeMap::new(), now),
+        };
+        if let (Joined::Of { network, .. }, Some(meant)) = (&joined, meant) {
+            stir.nodes.extend(self.shrink(network, config, meant));
+        }
+        (joined, stir)
+    }
+
+    /// Takes subnets away that the network got by an edit that has been undone: neither the network object nor this config of
+    /// it says so. That happens only to an edit from before this process led.
+    fn shrink(
+        &mut self,
+        network: &NetworkName,
+        config: &Arc<Config>,
+        meant: &BTreeSet<String>,
+    ) -> BTreeSet<NodeName> {
+        let Some(known) = self.networks.get(network) else { return BTreeSet::new() };
+        let is_undone = |subnet: &String| !meant.contains(subnet) && !config.subnets.contains(subnet);
+        if !matches!(known.pool, Pool::Of(_)) || !known.config.subnets.iter().any(is_undone) {
+            return BTreeSet::new();
+        }
+        let mut subnets: Vec<String> =
+            known.config.subnets.iter().filter(|subnet| !is_undone(subnet)).cloned().collect();
+        if subnets.is_empty() {
+            subnets.clone_from(&restricted(config, meant).subnets);
+        }
+        let config = Arc::new(Config { subnets, ..(*known.config).clone() });
+        let pool = self.pool(network, ranges(&config, &self.plan.defaults));
+        if let Some(known) = self.networks.get_mut(network) {
+            (known.config, known.pool) = (config, pool);
+        }
+        self.touch_all(network)
     }
 
     pub(super) fn join_with(
@@ -189,7 +225,7 @@ impl Ledger {
         config: &Arc<Config>,
         anew: bool,
     ) -> BTreeSet<NodeName> {
-        let ranges = (config.topology == Some(Topology::Layer3)).then(|| ranges(config, &self.plan.defaults));
+        let ranges = (Duty::of(config) == Duty::NodeSubnets).then(|| ranges(config, &self.plan.defaults));
         if let Some(known) = self.networks.get_mut(network).filter(|_| !anew) {
             known.nads.insert(key.clone());
             known.astray.remove(key);
@@ -282,6 +318,15 @@ impl Ledger {
         }
         stir
     }
+}
+
+/// A config with those of its subnets that are meant; all of them where none is.
+fn restricted(config: &Arc<Config>, meant: &BTreeSet<String>) -> Arc<Config> {
+    let kept: Vec<String> = config.subnets.iter().filter(|subnet| meant.contains(*subnet)).cloned().collect();
+    if kept.is_empty() || kept.len() == config.subnets.len() {
+        return Arc::clone(config);
+    }
+    Arc::new(Config { subnets: kept, ..(**config).clone() })
 }
 
 /// How a config goes with what a network is so far.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_api::annotation::node as node_annotation;
+use causeway_api::nad::DEFAULT_NETWORK;
 use causeway_net::activity::Need;
 use causeway_net::ipam::nodes::{Families, Family};
 use causeway_net::network::name::{NetworkName, NodeName};
@@ -12,6 +13,22 @@ use super::{Ledger, NodeEntry, NodeVerdict, Pool, Stir};
 use crate::observed::place::Node;
 
 impl Ledger {
+    /// Takes over what a node is labelled with: whether it gets subnets at all.
+    pub(in crate::allocation) fn label(&mut self, name: &NodeName, node: &Node) {
+        let exempt = self.is_exempt(node);
+        let foreign = node.annotations.get(node_annotation::HYBRID_OVERLAY_SUBNET).filter(|_| exempt);
+        let foreign = foreign.and_then(|text| node_annotation::read_hybrid_overlay_subnet(text).ok());
+        let foreign: Vec<IpNet> = foreign.into_iter().collect();
+        if let Some(Pool::Of(pool)) = self.networks.get_mut(DEFAULT_NETWORK).map(|known| &mut known.pool) {
+            // Of the cluster's own addresses nobody else may get what another network stack gave out.
+            pool.set_foreign(name, &foreign);
+        }
+        let entry = self.nodes.entry(name.clone()).or_default();
+        if std::mem::replace(&mut entry.exempt, exempt) != exempt {
+            entry.dirty.extend(self.networks.keys().cloned());
+        }
+    }
+
     /// Looks at a node that exists. `annotations` are what it has now.
     pub(in crate::allocation) fn node(
         &mut self,
@@ -32,7 +49,9 @@ impl Ledger {
             entry.take_over(text);
             look_at = self.networks.keys().cloned().chain(look_at).collect();
         }
+        self.correct_legacy_ids(annotations, &mut verdict);
         let entry = self.nodes.entry(name.clone()).or_default();
+        let exempt = entry.exempt;
         let (mut subnets, unreadable) = (std::mem::take(&mut entry.subnets), entry.unreadable.clone());
         // What stands there of networks that are gone goes.
         subnets.retain(|network, _| self.networks.contains_key(network.as_str()));
@@ -48,7 +67,8 @@ impl Ledger {
                 Pool::Bad(_) => continue,
             };
             let had = pool.of(name).to_vec();
-            if !network.is_default() && self.activity.need(&network, name) == Need::Idle {
+            let idle = !network.is_default() && self.activity.need(&network, name) == Need::Idle;
+            if exempt || idle {
                 pool.release(name);
                 subnets.remove(network.as_str());
                 if known.problems.remove(name).is_some() {
@@ -123,6 +143,26 @@ impl Ledger {
         waiting
     }
 
+    /// Puts ids right that old versions annotated: nobody adds one any more.
+    fn correct_legacy_ids(&self, annotations: &BTreeMap<String, String>, verdict: &mut NodeVerdict) {
+        let Some(text) = annotations.get(node_annotation::NETWORK_IDS) else { return };
+        let Ok(read) = node_annotation::read_network_ids(text) else { return };
+        let mut ids = read.value;
+        ids.retain(|network, id| {
+            let network = NetworkName::from(network.as_str());
+            if network.is_default() {
+                return true;
+            }
+            let right = self.network_ids.get(&network);
+            *id = right.map_or(*id, |right| u32::from(right.get()));
+            right.is_some()
+        });
+        let wanted = node_annotation::render_numbers(&ids);
+        if wanted.as_ref() != Some(text) {
+            verdict.changes.insert(node_annotation::NETWORK_IDS, wanted);
+        }
+    }
+
     /// The node's own id, and the address that follows from it.
     fn number_node(
         &mut self,
@@ -169,6 +209,9 @@ impl Ledger {
         let mut freed = Vec::new();
         for (network, known) in &mut self.networks {
             known.unannounced.remove(name);
+            if let Pool::Of(pool) = &mut known.pool {
+                pool.set_foreign(name, &[]);
+            }
             if known.problems.remove(name).is_some() {
                 stir.networks.insert(network.clone());
             }
@@ -176,6 +219,10 @@ impl Ledger {
             if !pool.release(name).is_empty() {
                 freed.push(network.clone());
             }
+        }
+        if self.plan.without_subnets.is_some() {
+            // What it took away as a node of another network stack is free, too.
+            freed.push(NetworkName::default_network());
         }
         for network in freed {
             stir.nodes.extend(self.wake_waiting(&network));

@@ -235,7 +235,7 @@ fn a_definition_that_changes_its_network_leaves_the_former_one() {
     world.look_node("n1", Write::Works);
     world.put("a/net", &config("a/net", "two", "localnet", ""));
     let nad = world.nads[&key("a/net")].clone();
-    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), world.now);
+    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), None, world.now);
     assert_eq!(stir.nodes, BTreeSet::from(["n1".into()]), "what it had of the former network goes");
     assert_eq!(stir.networks, BTreeSet::from([name("one")]));
     world.look_node("n1", Write::Works);

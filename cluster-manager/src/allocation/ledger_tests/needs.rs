@@ -117,7 +117,7 @@ fn pods_that_were_there_before_the_network_make_their_nodes_active_with_it() {
     let rest = r#","role":"primary","subnets":"10.1.0.0/16/24""#;
     world.put_owned("a/net", &config("a/net", "cluster_udn_net", "layer3", rest), CUDN);
     let nad = world.nads[&key("a/net")].clone();
-    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), world.now);
+    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), None, world.now);
     assert_eq!(
         stir.networks,
         BTreeSet::from([name("cluster_udn_net")]),

@@ -58,6 +58,92 @@ fn a_node_that_does_not_get_a_family_is_told_so_in_upstreams_words() {
 }
 
 #[test]
+fn a_pool_follows_the_network_object_and_not_an_edit_of_a_definition() {
+    let net = |subnets: &str| {
+        config("a/net", "a_net", "layer3", &format!(r#","role":"primary","subnets":"{subnets}""#))
+    };
+    let owner = Some(("UserDefinedNetwork", "net"));
+    let (one, two) = ("10.10.0.0/16/16", "10.10.0.0/16/16,10.20.0.0/16/16");
+    let meant = |text: &str| text.split(',').map(str::to_owned).collect::<BTreeSet<_>>();
+    let mut world = World::everywhere();
+    for node in ["n1", "n2"] {
+        world.join_node(node);
+    }
+    world.meant.insert(key("a/net"), meant(one));
+    world.put_owned("a/net", &net(one), owner);
+    world.look("a/net");
+    world.converge();
+    let of = |world: &World| ["n1", "n2"].map(|node| world.subnet(node, "a_net"));
+    assert_eq!(of(&world), ["10.10.0.0/16", ""]);
+
+    world.put_owned("a/net", &net(two), owner);
+    world.look("a/net");
+    world.converge();
+    assert_eq!(of(&world), ["10.10.0.0/16", ""], "somebody appended to the definition alone");
+
+    // The edit is older than the process: nobody knows yet that it is one.
+    world.restart();
+    world.converge();
+    assert_eq!(of(&world), ["10.10.0.0/16", "10.20.0.0/16"]);
+    world.put_owned("a/net", &net(one), owner);
+    world.look("a/net");
+    world.converge();
+    assert_eq!(of(&world), ["10.10.0.0/16", ""], "it was put right");
+
+    world.meant.insert(key("a/net"), meant(two));
+    world.look("a/net");
+    world.converge();
+    assert_eq!(of(&world), ["10.10.0.0/16", ""], "the definition does not say so yet");
+    world.put_owned("a/net", &net(two), owner);
+    world.look("a/net");
+    world.converge();
+    assert_eq!(of(&world), ["10.10.0.0/16", "10.20.0.0/16"], "the object has grown");
+}
+
+#[test]
+fn a_definition_of_many_that_lags_behind_takes_nothing_away() {
+    let net = |nad: &str, subnets: &str| {
+        config(nad, "cluster_udn_net", "layer3", &format!(r#","role":"primary","subnets":"{subnets}""#))
+    };
+    let owner = Some(("ClusterUserDefinedNetwork", "net"));
+    let (one, two) = ("10.10.0.0/16/16", "10.10.0.0/16/16,10.20.0.0/16/16");
+    let mut world = World::everywhere();
+    for node in ["n1", "n2"] {
+        world.join_node(node);
+    }
+    for nad in ["a/net", "b/net"] {
+        world.meant.insert(key(nad), two.split(',').map(str::to_owned).collect());
+        world.put_owned(nad, &net(nad, one), owner);
+        world.look(nad);
+    }
+    world.put_owned("a/net", &net("a/net", two), owner);
+    world.look("a/net");
+    world.look("b/net");
+    world.converge();
+    assert_eq!(world.subnet("n2", "cluster_udn_net"), "10.20.0.0/16");
+}
+
+#[test]
+fn figures_say_what_there_is_and_what_nodes_have() {
+    let mut world = World::new(plan(Mode::OnDemand { grace: GRACE }, &["10.128.0.0/22/24", "fd00::/62/64"]));
+    world.join_node("n1");
+    world.join("a/hand", &layer3("a/hand", "hand", "10.1.0.0/23/24"));
+    world.join("a/flat", &layer2_primary("a/flat", "flat"));
+    world.converge();
+    let figures: BTreeMap<String, _> = world
+        .ledger
+        .figures()
+        .into_iter()
+        .map(|(name, figures)| (name.as_str().to_owned(), figures))
+        .collect();
+    assert_eq!(figures["default"].subnets, Some([(4, 1), (4, 1)]));
+    assert_eq!(figures["hand"].subnets, Some([(2, 1), (0, 0)]));
+    assert_eq!((figures["flat"].subnets, figures["flat"].rendered), (None, Some(1)));
+    let everywhere = World::everywhere().ledger.figures();
+    assert!(everywhere.iter().all(|(_, figures)| figures.rendered.is_none()));
+}
+
+#[test]
 fn a_pool_that_is_too_small_serves_the_first_and_the_others_once_it_grows() {
     let mut world = World::everywhere();
     for node in ["n1", "n2", "n3", "n4"] {
@@ -74,7 +160,7 @@ fn a_pool_that_is_too_small_serves_the_first_and_the_others_once_it_grows() {
 
     world.put("a/net", &net("10.10.0.0/16/17,10.20.0.0/16/17"));
     let nad = world.nads[&key("a/net")].clone();
-    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), world.now);
+    let (_, stir) = world.ledger.join(&key("a/net"), &nad, nad.config().unwrap(), None, world.now);
     assert_eq!(stir.nodes.len(), 4, "all nodes are looked at again");
     world.converge();
     assert_eq!(of(&world), ["10.10.0.0/17", "10.10.128.0/17", "10.20.0.0/17", "10.20.128.0/17"]);
@@ -359,4 +445,76 @@ fn a_dual_stack_cluster_gives_nodes_both_families_of_everything() {
     world.join_node("n1");
     let transit = world.of_node("n1", node_annotation::TRANSIT_SWITCH_PORT);
     assert_eq!(transit, Some(r#"{"ipv6":"fd97::2/64"}"#));
+}
+
+fn without_windows() -> World {
+    let plan = plan(Mode::Everywhere, &["10.128.0.0/22/24"]);
+    World::new(ClusterPlan { without_subnets: Some("kubernetes.io/os=windows".parse().unwrap()), ..plan })
+}
+
+#[test]
+fn nodes_of_another_network_stack_get_no_subnets_and_lose_them_at_once() {
+    let mut world = without_windows();
+    world.put_node("n1", &[]);
+    world.put_node("w1", &[]);
+    world.label("w1", "kubernetes.io/os", "windows");
+    world.join("a/net", &layer3("a/net", "net", "10.1.0.0/16/24"));
+    world.converge();
+    assert_eq!(
+        (world.subnet("n1", "default"), world.subnet("n1", "net")),
+        ("10.128.0.0/24".into(), "10.1.0.0/24".into())
+    );
+    assert_eq!(world.node_subnets("w1"), None);
+    assert!(world.of_node("w1", node_annotation::NODE_ID).is_some(), "it has its id all the same");
+    assert_eq!(world.fares("net"), None, "nothing is missing");
+
+    world.label("w1", "kubernetes.io/os", "linux");
+    world.converge();
+    assert_eq!(
+        (world.subnet("w1", "default"), world.subnet("w1", "net")),
+        ("10.128.1.0/24".into(), "10.1.1.0/24".into())
+    );
+    world.label("w1", "kubernetes.io/os", "windows");
+    world.converge();
+    assert_eq!(world.node_subnets("w1"), None);
+    world.restart();
+    assert!(!world.pass(), "a restart writes nothing");
+}
+
+#[test]
+fn what_another_network_stack_gave_a_node_of_the_clusters_addresses_nobody_else_gets() {
+    let mut world = without_windows();
+    world.put_node("n1", &[]);
+    world.put_node("w1", &[(node_annotation::HYBRID_OVERLAY_SUBNET, "10.128.0.0/23")]);
+    world.label("w1", "kubernetes.io/os", "windows");
+    world.restart();
+    world.converge();
+    assert_eq!(world.subnet("n1", "default"), "10.128.2.0/24");
+    world.join_node("n2");
+    let verdict = world.join_node("n3");
+    assert_eq!(verdict.failures.len(), 1, "two of four are taken away");
+    world.nodes.remove("w1");
+    let stir = world.ledger.node_left(&"w1".into());
+    assert!(stir.nodes.contains("n3"), "{stir:?}");
+    world.converge();
+    assert_eq!(world.subnet("n3", "default"), "10.128.0.0/24");
+    // Without the label the annotation means nothing.
+    world.put_node("l1", &[(node_annotation::HYBRID_OVERLAY_SUBNET, "10.128.1.0/24")]);
+    world.converge();
+    assert_eq!(world.subnet("l1", "default"), "10.128.1.0/24");
+}
+
+#[test]
+fn ids_that_old_versions_annotated_are_put_right_and_never_added() {
+    let mut world = World::everywhere();
+    let text = r#"{"default":"0","gone":"7","net":"9","other":"1x"}"#;
+    world.put_node("n1", &[(node_annotation::NETWORK_IDS, text)]);
+    world.put_node("n2", &[]);
+    world.join("a/net", &layer3("a/net", "net", "10.1.0.0/16/24"));
+    world.converge();
+    assert_eq!(world.of_node("n1", node_annotation::NETWORK_IDS), Some(r#"{"default":"0","net":"1"}"#));
+    assert_eq!(world.of_node("n2", node_annotation::NETWORK_IDS), None);
+    world.leave("a/net", false);
+    world.converge();
+    assert_eq!(world.of_node("n1", node_annotation::NETWORK_IDS), Some(r#"{"default":"0"}"#));
 }

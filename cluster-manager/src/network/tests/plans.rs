@@ -386,7 +386,7 @@ async fn an_uplink_is_named_in_the_config_and_makes_the_object_ignored_where_upl
         let seen = Seen { nads, ..seen.clone() };
         let off = rig_with(&seen, Features { uplink: false, ..FEATURES }, []).plan(&cudn_key("net"));
         let why = "spec.uplinks is set but the Uplink feature is disabled, ignoring this CUDN";
-        assert_eq!((off.halt, off.protect), (Some(Halt::Ignored(why)), false));
+        assert_eq!((off.halt, off.protect), (Some(Halt::Ignored(why.to_owned())), false));
         assert_eq!((off.sites.len(), off.removals), (0, Vec::new()));
     }
 }
@@ -410,18 +410,14 @@ async fn evpn_is_refused_with_what_is_missing_and_nothing_is_made() {
         "layer3": {"role": "Primary", "subnets": [{"cidr": "10.20.0.0/16"}]}});
     let seen = Seen { cudns: vec![cudn("net", network)], ..two() };
     let on = Features { evpn: true, route_advertisements: true, ..FEATURES };
-    for (features, local, why) in [
-        (FEATURES, false, "EVPN transport requested but EVPN feature is not enabled"),
-        (
-            Features { evpn: true, ..FEATURES },
-            true,
-            "EVPN transport requested but EVPN feature is not enabled",
-        ),
-        (on, false, "EVPN transport requested but EVPN feature is only supported in local gateway mode"),
-        (on, true, "EVPN transport requested but this version serves no VTEP objects"),
+    for (features, mode, why) in [
+        (FEATURES, GatewayMode::Shared, EvpnProblem::FeatureDisabled),
+        (Features { evpn: true, ..FEATURES }, GatewayMode::Local, EvpnProblem::FeatureDisabled),
+        (on, GatewayMode::Shared, EvpnProblem::GatewayMode),
+        (on, GatewayMode::Local, EvpnProblem::VtepNotFound(String::new())),
     ] {
         let mut rig = rig_with(&seen, features, []);
-        rig.room.local_gateway = local;
+        rig.room.gateway_mode = mode;
         let plan = rig.plan(&cudn_key("net"));
         assert_eq!((plan.halt, plan.sites.len()), (Some(Halt::Evpn(why)), 0));
         assert!(!plan.protect, "it is protected already");

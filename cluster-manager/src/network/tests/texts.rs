@@ -3,7 +3,7 @@
 use causeway_api::condition::{ConditionStatus, Wanted};
 
 use super::*;
-use crate::network::verdict::{Outcome, created, transport};
+use crate::network::verdict::{Outcome, created};
 
 fn cr(object: Value) -> Cr {
     Cr::of_cudn(serde_json::from_value(object).unwrap()).unwrap()
@@ -73,41 +73,29 @@ fn created_says_where_the_network_is_what_goes_and_what_is_wrong() {
         (&udn, Outcome { ignored: vec!["reservedSubnets"], ..wrong() }, (no, "SyncError", "a\nz")),
         (&udn, wrong(), (no, "SyncError", "a\nz")),
         (&cudn_key, wrong(), (no, "NetworkAttachmentDefinitionSyncError", "a\nz")),
-        (&cudn_key, halted(Halt::Ignored("off")), (no, "NetworkAttachmentDefinitionSyncError", "off")),
+        (&cudn_key, halted(Halt::Ignored("off".into())), (no, "NetworkAttachmentDefinitionSyncError", "off")),
         (
             &cudn_key,
             halted(Halt::Selector("bad".into())),
             (no, "NetworkAttachmentDefinitionSyncError", "bad"),
         ),
-        (&cudn_key, halted(Halt::Evpn("no")), (no, "EVPNConfigError", "no")),
+        (
+            &cudn_key,
+            halted(Halt::Evpn(EvpnProblem::FeatureDisabled)),
+            (no, "EVPNConfigError", "EVPN transport requested but EVPN feature is not enabled"),
+        ),
+        (
+            &cudn_key,
+            Outcome { halt: Some(Halt::Frozen(Vec::new())), ..there() },
+            (
+                yes,
+                "NetworkAttachmentDefinitionCreated",
+                "NetworkAttachmentDefinition has been created in following namespaces: [a, b]",
+            ),
+        ),
     ] {
         let wanted = created(key, &object, &outcome);
         assert_eq!(says(&wanted), want);
         assert_eq!((wanted.type_, wanted.observed_generation), ("NetworkCreated", Some(1)));
-    }
-}
-
-#[test]
-fn transport_says_what_is_missing_and_nothing_where_none_is_named() {
-    let of = |name: &str| {
-        let network = with(layer3(), "/transport", json!(name));
-        cr(cudn("net", network))
-    };
-    assert_eq!(transport(&cr(cudn("net", layer3())), true, None), None);
-    assert_eq!(transport(&of("Future"), true, None), None);
-    let (missing, off) = (
-        "No RouteAdvertisements CR is advertising the pod networks.",
-        "RouteAdvertisements feature is not enabled but required for",
-    );
-    for (name, advertises, evpn, reason, message) in [
-        ("NoOverlay", false, None, "RouteAdvertisementsNotEnabled", format!("{off} NoOverlay transport.")),
-        ("NoOverlay", true, None, "NoOverlayRouteAdvertisementsIsMissing", missing.to_owned()),
-        ("EVPN", false, None, "RouteAdvertisementsNotEnabled", format!("{off} EVPN transport.")),
-        ("EVPN", true, None, "EVPNRouteAdvertisementsIsMissing", missing.to_owned()),
-        ("EVPN", true, Some("why"), "EVPNConfigError", "why".to_owned()),
-    ] {
-        let wanted = transport(&of(name), advertises, evpn).unwrap();
-        assert_eq!(says(&wanted), (ConditionStatus::False, reason, message.as_str()), "{name}");
-        assert_eq!((wanted.type_, wanted.observed_generation), ("TransportAccepted", Some(1)));
     }
 }

@@ -103,6 +103,7 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
         } else {
             Mode::OnDemand { grace: SignedDuration::from_secs(120) }
         },
+        without_subnets: None,
     };
     let seen = Seen { cudns: world.cudn.iter().cloned().collect(), ..Seen::default() };
     Networks {

@@ -177,3 +177,30 @@ pub(crate) fn route_target(_: &mut SchemaGenerator) -> Schema {
         ],
     })
 }
+
+/// Blocks of addresses of a VTEP.
+pub(crate) fn vtep_cidrs(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Where the addresses are from: blocks without host bits that do not overlap.",
+        "type": "array", "minItems": 1, "maxItems": 20, "x-kubernetes-list-type": "atomic",
+        "items": {
+            "type": "string", "maxLength": 43,
+            "x-kubernetes-validations": [{
+                "rule": "isCIDR(self) && cidr(self) == cidr(self).masked()",
+                "message": "CIDR must be a valid network address",
+            }],
+        },
+        "x-kubernetes-validations": [{
+            "rule": "self.all(i, a, self.all(j, b, i == j || !(cidr(a).containsIP(cidr(b).ip()) || cidr(b).containsIP(cidr(a).ip()))))",
+            "message": "CIDRs must not overlap with each other",
+        }],
+    })
+}
+
+/// Who gives nodes the addresses of a VTEP.
+pub(crate) fn vtep_mode(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "description": "Who gives nodes their addresses. Managed when absent.",
+        "type": "string", "enum": ["Managed", "Unmanaged"], "default": "Managed",
+    })
+}

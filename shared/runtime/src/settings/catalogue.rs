@@ -272,8 +272,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .at(&[("kubernetes", "ovn-empty-lb-events")])
         .lacking("wake-up of idled Services"),
     option("no-hostsubnet-nodes", Kind::Text, "label selector of nodes without a subnet of their own")
-        .at(&[("kubernetes", "no-hostsubnet-nodes")])
-        .accepted(),
+        .at(&[("kubernetes", "no-hostsubnet-nodes")]),
     option("host-network-namespace", Kind::Text, "namespace that stands for host-network traffic")
         .at(&[("kubernetes", "host-network-namespace")])
         .env("OVN_HOST_NETWORK_NAMESPACE")
@@ -322,8 +321,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .at(&[("metrics", "enable-config-duration")])
         .accepted(),
     option("metrics-enable-scale", Kind::Flag, "metrics about scale")
-        .at(&[("metrics", "enable-scale-metrics")])
-        .accepted(),
+        .at(&[("metrics", "enable-scale-metrics")]),
     // [ovnkubernetesfeature]
     option("enable-multi-network", Kind::Flag, "networks beside the default one")
         .at(&[("ovnkubernetesfeature", "enable-multi-network")]),

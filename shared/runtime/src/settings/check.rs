@@ -84,6 +84,8 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             format: if text("log-format") == "json" { LogFormat::Json } else { LogFormat::Text },
         },
         ovsdb_address: ovsdb_address(values, problems),
+        no_host_subnet: values.text("no-hostsubnet-nodes").filter(|text| !text.is_empty()).map(str::to_owned),
+        scale_metrics: values.is_on("metrics-enable-scale"),
         resync: Some(value::duration(text("resync-period"))?).filter(|period| !period.is_zero()),
         warnings: Vec::new(),
         effective: values.effective(),
