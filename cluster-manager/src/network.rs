@@ -1,6 +1,7 @@
 //! The network controller: UserDefinedNetworks and ClusterUserDefinedNetworks become NetworkAttachmentDefinitions.
 //!
-//! In: network objects, Namespaces, NetworkAttachmentDefinitions, and who uses those. Out: a NetworkAttachmentDefinition in
+//! In: network objects, Namespaces, NetworkAttachmentDefinitions and who uses those, and what transports rest on
+//! ([`transport`]). Out: a NetworkAttachmentDefinition in
 //! each namespace that a network is for, our finalizer on both, and the conditions `NetworkCreated` and
 //! `TransportAccepted` (server-side apply as `user-defined-network-controller`). The key is the network object.
 //!

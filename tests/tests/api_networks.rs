@@ -1,6 +1,9 @@
 //! Tenant networks on a real API server: what upstream's cluster manager was recorded to write, restarts, and what is done
 //! better than there.
 
+#[path = "api_networks/transports.rs"]
+mod transports;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,6 +34,12 @@ fn main() -> ExitCode {
             recorded("05b-uplink-disabled")
         })
         .test(Level::Api, "networks_follow_pods_as_recorded", || recorded("08-dynamic-udn"))
+        .test(
+            Level::Api,
+            "transports_follow_the_route_advertisements_that_name_the_network",
+            transports::advertisements,
+        )
+        .test(Level::Api, "transports_by_evpn_follow_the_vtep_that_the_network_names", transports::vteps)
         .run()
 }
 
