@@ -13,6 +13,7 @@
 //!
 //! First file to read: [`ledger`].
 
+mod egress;
 mod ledger;
 #[cfg(test)]
 mod ledger_tests;
@@ -34,13 +35,16 @@ use causeway_net::activity::Mode;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
 use causeway_net::render::{self, Cluster, ConfigError};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
+use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
+use causeway_runtime::shutdown::Tasks;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
 
+use self::egress::{Egress, EgressIpName, EgressWatch, Needs};
 use self::ledger::{Ledger, Starved, Stir};
 use self::metrics::{Figures, Subnets};
 use self::nads::Nads;
@@ -189,7 +193,13 @@ impl Book {
     }
 
     /// Makes the book anew from what is annotated.
+    #[cfg(test)]
     pub(crate) fn rebuild(&self, stores: &Stores) {
+        self.rebuild_with(stores, None);
+    }
+
+    /// The same, with what EgressIPs need.
+    fn rebuild_with(&self, stores: &Stores, egress: Option<&Egress>) {
         // First of all: a pod that changes after the snapshot waits for the new ledger.
         let mut ledger = self.lock();
         let (nads, nodes) = (stores.nads(), stores.nodes());
@@ -205,6 +215,7 @@ impl Book {
             nads.iter().filter(is_accepted).map(|(key, nad)| (key.clone(), Arc::clone(nad))),
             nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
             pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
+            egress.map(Egress::needs).unwrap_or_default(),
             Timestamp::now(),
         );
         self.made.store(true, Ordering::Release);
@@ -296,6 +307,20 @@ pub(crate) struct Allocation {
     nads: Nads,
     nodes: Nodes,
     statuses: Statuses,
+    /// Who else needs networks on nodes, where that matters.
+    egress: Option<Egress>,
+}
+
+/// A watch that only these rooms need, before it runs.
+pub(crate) struct OwnWatch(Option<EgressWatch>);
+
+impl OwnWatch {
+    /// Starts it.
+    pub(crate) fn start(self, tasks: &Tasks, readiness: &Readiness) {
+        if let Some(watch) = self.0 {
+            egress::start(watch, tasks, readiness);
+        }
+    }
 }
 
 impl Allocation {
@@ -304,8 +329,9 @@ impl Allocation {
         surroundings: &Surroundings,
         book: &Book,
         default_nad: Option<NadKey>,
+        egress_ips: bool,
         sources: Sources,
-    ) -> (Self, Sources) {
+    ) -> (Self, Sources, OwnWatch) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let stores = sources.stores.clone();
         let wake = book.wake.clone();
@@ -316,7 +342,12 @@ impl Allocation {
         let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
         let statuses = Statuses::new(client, hand, book, &stores);
         let sources = subscribe(sources, book, &statuses);
-        (Self { book: book.clone(), stores, wake, nads, nodes, statuses }, sources)
+        let follows = book.lock().plan().mode != Mode::Everywhere;
+        let watch = (egress_ips && follows).then(|| egress::watch(client, &meters.watches));
+        let egress = watch.as_ref().map(|watch| Egress::new(watch.store(), stores.clone()));
+        let (sources, watch) = follow(sources, watch, egress.as_ref(), book);
+        let rooms = Self { book: book.clone(), stores, wake, nads, nodes, statuses, egress };
+        (rooms, sources, OwnWatch(watch))
     }
 
     /// Runs the rooms for one term of leadership.
@@ -344,16 +375,50 @@ impl Allocation {
         self.book.made.store(false, Ordering::Release);
     }
 
+    /// Waits until what only these rooms watch has been listed once.
+    pub(crate) async fn wait_synced(&self) {
+        if let Some(egress) = &self.egress {
+            egress.wait_synced().await;
+        }
+    }
+
     /// Takes stock at the beginning of a term: everything is looked at once.
     pub(crate) fn begin(&self) {
         self.nads.begin();
         self.statuses.begin();
-        self.book.rebuild(&self.stores);
+        self.book.rebuild_with(&self.stores, self.egress.as_ref());
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
         self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
         self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
         self.wake.statuses.enqueue_all(self.stores.crs().into_iter().map(|(key, _)| key.network()));
     }
+}
+
+/// EgressIPs, and Namespaces that they choose, decide where networks are needed.
+fn follow(
+    sources: Sources,
+    watch: Option<EgressWatch>,
+    egress: Option<&Egress>,
+    book: &Book,
+) -> (Sources, Option<EgressWatch>) {
+    let Some((watch, egress)) = watch.zip(egress) else { return (sources, None) };
+    let needs = |book: &Book, name: &EgressIpName, needs: &Needs| {
+        let stir = book.lock().egress_ip(name, needs, Timestamp::now());
+        book.wake.stirred(stir);
+    };
+    let (all, ledger) = (egress.clone(), book.clone());
+    let watch = watch.on_change(move |change| {
+        if ledger.wake.leadership.leads() {
+            needs(&ledger, change.key, &all.after(change));
+        }
+    });
+    let (all, ledger) = (egress.clone(), book.clone());
+    let namespaces = sources.namespaces.on_change(move |change| {
+        if ledger.wake.leadership.leads() {
+            all.concerned(change).iter().for_each(|(name, needed)| needs(&ledger, name, needed));
+        }
+    });
+    (Sources { namespaces, ..sources }, Some(watch))
 }
 
 /// Each watch wakes the room for what changed.

@@ -144,7 +144,9 @@ fn networks(context: &mut Context, surroundings: &Surroundings) -> Result<(), Fa
     own.start(&context.tasks, &context.readiness);
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
-    let (allocation, sources) = Allocation::new(surroundings, &book, default_nad, sources);
+    let (allocation, sources, egress) =
+        Allocation::new(surroundings, &book, default_nad, settings.features.egress_ips, sources);
+    egress.start(&context.tasks, &context.readiness);
     let sources = uplinks(context, surroundings, &book, sources);
     let sources = mirrors(context, surroundings, sources);
     sources.start(&context.tasks, &context.readiness);
@@ -153,7 +155,7 @@ fn networks(context: &mut Context, surroundings: &Surroundings) -> Result<(), Fa
     let (stop, resync) = (context.tasks.stop(), settings.resync);
     context.tasks.spawn("networks", async move {
         let synced = async {
-            tokio::join!(stores.wait_synced(), networks.wait_synced());
+            tokio::join!(stores.wait_synced(), networks.wait_synced(), allocation.wait_synced());
         };
         if stop.run_until_cancelled(synced).await.is_none() {
             return;

@@ -1,6 +1,11 @@
 //! Tenant networks on a real API server: what upstream's cluster manager was recorded to write, restarts, and what is done
 //! better than there.
 
+#[path = "api_networks/switches.rs"]
+mod switches;
+#[path = "api_networks/transports.rs"]
+mod transports;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -31,6 +36,22 @@ fn main() -> ExitCode {
             recorded("05b-uplink-disabled")
         })
         .test(Level::Api, "networks_follow_pods_as_recorded", || recorded("08-dynamic-udn"))
+        .test(
+            Level::Api,
+            "transports_follow_the_route_advertisements_that_name_the_network",
+            transports::advertisements,
+        )
+        .test(Level::Api, "transports_by_evpn_follow_the_vtep_that_the_network_names", transports::vteps)
+        .test(
+            Level::Api,
+            "uplinks_that_are_switched_off_leave_nothing_that_keeps_anybody",
+            switches::uplinks_off,
+        )
+        .test(
+            Level::Api,
+            "nodes_of_another_network_stack_get_no_subnets_and_passes_are_measured",
+            switches::nodes,
+        )
         .run()
 }
 
@@ -42,9 +63,14 @@ struct Manager {
 
 impl Manager {
     async fn start(rig: &Rig, flags: &[String]) -> anyhow::Result<Self> {
+        Self::start_on(rig, "control", flags).await
+    }
+
+    /// On a machine of this name.
+    async fn start_on(rig: &Rig, name: &str, flags: &[String]) -> anyhow::Result<Self> {
         let token = access::token(rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
         access::wait_roles(rig, &token).await?;
-        let node = rig.node("control").unregistered().start().await?;
+        let node = rig.node(name).unregistered().start().await?;
         node.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
         let program = Program::built("cluster-manager").args(flags).args([
             "--allow-unimplemented",
@@ -68,6 +94,20 @@ impl Manager {
                 Ok((name.to_owned(), value.parse().with_context(|| format!("metric line {line:?}"))?))
             })
             .collect()
+    }
+
+    /// Waits until a series has a value that is wanted: what the API server shows the process may not have counted yet.
+    async fn serves(
+        &self,
+        rig: &Rig,
+        series: &str,
+        wanted: impl Fn(usize) -> bool + Send + Sync,
+    ) -> anyhow::Result<()> {
+        let look = || async {
+            let lines = self.lines(series).await.map_err(|error| format!("{error:#}"))?;
+            if lines.iter().any(|(_, value)| wanted(*value)) { Ok(()) } else { Err(format!("{lines:?}")) }
+        };
+        rig.wait_for(series, DEADLINE, look).await
     }
 
     async fn restart(&self) -> anyhow::Result<()> {

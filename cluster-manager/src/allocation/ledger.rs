@@ -28,6 +28,7 @@ use causeway_runtime::watch::NamespacedName;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
 
+use super::egress::{EgressIpName, Needs};
 use super::metrics::Figures;
 use crate::observed::nad::Nad;
 use crate::observed::place::Node;
@@ -293,6 +294,7 @@ impl Ledger {
         nads: impl IntoIterator<Item = (NadKey, Arc<Nad>)>,
         nodes: impl IntoIterator<Item = (NodeName, Arc<Node>)>,
         pods: impl IntoIterator<Item = (NamespacedName, Arc<Pod>)>,
+        egress_ips: impl IntoIterator<Item = (EgressIpName, Needs)>,
         now: Timestamp,
     ) -> Self {
         let mut ledger = Self::new(plan);
@@ -328,6 +330,9 @@ impl Ledger {
         }
         for (key, pod) in pods {
             drop(ledger.pod(&key, Some(&pod), now));
+        }
+        for (name, needs) in egress_ips {
+            drop(ledger.egress_ip(&name, &needs, now));
         }
         ledger.keep_for_now(now);
         ledger.look_ahead(&nodes);
@@ -419,6 +424,16 @@ impl Ledger {
         let changes = match pod {
             Some(pod) => self.activity.set_pod(&key, &pod.activity(), now),
             None => self.activity.remove_pod(&key, now),
+        };
+        self.stir(&changes)
+    }
+
+    /// Takes over what an EgressIP needs; nothing for one that is gone.
+    pub(super) fn egress_ip(&mut self, name: &EgressIpName, needs: &Needs, now: Timestamp) -> Stir {
+        let changes = if needs.nodes.is_empty() || needs.namespaces.is_empty() {
+            self.activity.remove_egress_ip(name, now)
+        } else {
+            self.activity.set_egress_ip(name, &needs.nodes, &needs.namespaces, now)
         };
         self.stir(&changes)
     }

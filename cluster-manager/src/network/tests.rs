@@ -41,6 +41,7 @@ const FEATURES: Features = Features {
     dynamic_allocation: false,
     route_advertisements: false,
     evpn: false,
+    egress_ips: false,
 };
 
 /// Objects by path, and a log of what was asked.

@@ -108,6 +108,8 @@ pub struct Features {
     pub route_advertisements: bool,
     /// `--enable-evpn`.
     pub evpn: bool,
+    /// `--enable-egress-ip`.
+    pub egress_ips: bool,
 }
 
 impl Features {

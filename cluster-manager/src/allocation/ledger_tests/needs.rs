@@ -196,3 +196,46 @@ fn where_networks_are_everywhere_nobody_counts_nodes() {
     assert_eq!((world.ledger.rendered(&name("net")), world.ledger.needed_on(&name("net"))), (None, None));
     assert_eq!(World::on_demand().ledger.rendered(&name("unknown")), None);
 }
+
+#[test]
+fn an_egress_ip_keeps_the_networks_of_its_namespaces_on_its_nodes() {
+    let mut world = World::on_demand();
+    for node in ["n1", "n2"] {
+        world.join_node(node);
+    }
+    let net = |nad: &str, network: &str| {
+        config(nad, network, "layer3", r#","role":"primary","subnets":"10.1.0.0/16/24""#)
+    };
+    for (nad, network) in [("a/net", "a_net"), ("b/net", "b_net")] {
+        world.put_owned(nad, &net(nad, network), Some(("UserDefinedNetwork", "net")));
+        world.look(nad);
+    }
+    let needs = |node: &str, namespaces: &[&str]| Needs {
+        nodes: BTreeSet::from([node.into()]),
+        namespaces: namespaces.iter().map(|&namespace| namespace.into()).collect(),
+    };
+    let name = EgressIpName::from("out");
+    let stir = world.ledger.egress_ip(&name, &needs("n1", &["a", "none"]), world.now);
+    assert_eq!((stir.nodes.len(), stir.networks.len()), (1, 1));
+    world.converge();
+    let where_is = |world: &World, network: &str| ["n1", "n2"].map(|node| world.subnet(node, network));
+    assert_eq!(where_is(&world, "a_net"), ["10.1.0.0/24", ""]);
+    assert_eq!(where_is(&world, "b_net"), ["", ""]);
+
+    // Assigned to another node: the first one keeps what it has for a while.
+    world.egress_ips.insert(name.clone(), needs("n2", &["a"]));
+    world.ledger.egress_ip(&name, &needs("n2", &["a"]), world.now);
+    world.converge();
+    assert_eq!(where_is(&world, "a_net"), ["10.1.0.0/24", "10.1.1.0/24"]);
+    world.now += GRACE;
+    world.ledger.expire(world.now);
+    world.converge();
+    assert_eq!(where_is(&world, "a_net"), ["", "10.1.1.0/24"]);
+    world.restart();
+    assert!(!world.pass(), "a restart writes nothing");
+    world.ledger.egress_ip(&name, &Needs::default(), world.now);
+    world.now += GRACE;
+    world.ledger.expire(world.now);
+    world.converge();
+    assert_eq!(where_is(&world, "a_net"), ["", ""]);
+}

@@ -67,6 +67,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             dynamic_allocation: values.is_on("enable-dynamic-udn-allocation"),
             route_advertisements: values.is_on("enable-route-advertisements"),
             evpn: values.is_on("enable-evpn"),
+            egress_ips: values.is_on("enable-egress-ip"),
         },
         routing_table_start: routing_table_start(
             value::number(text("ovnkube-node-routing-table-id-start"))?,
