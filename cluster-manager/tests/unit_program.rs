@@ -43,8 +43,11 @@ impl Program {
         Self { child, log, seen: Vec::new() }
     }
 
-    /// Waits for a log line that contains `text`.
+    /// Waits for a log line that contains `text`; each line counts once, whichever comes first.
     async fn says(&mut self, text: &str) -> String {
+        if let Some(known) = self.seen.iter().position(|line| line.contains(text)) {
+            return self.seen.remove(known);
+        }
         loop {
             let line = timeout(DEADLINE, self.log.next_line()).await;
             let line = line.ok().and_then(Result::ok).flatten();
