@@ -43,26 +43,16 @@ impl Program {
         Self { child, log, seen: Vec::new() }
     }
 
-    /// Waits for a log line that contains `text`.
+    /// Waits for a log line that contains `text`; each line counts once, whichever comes first.
     async fn says(&mut self, text: &str) -> String {
-        self.says_one_of(&[text]).await
-    }
-
-    /// Waits for log lines that contain these texts, in whatever order.
-    async fn says_all(&mut self, texts: &[&str]) {
-        let mut missing = texts.to_vec();
-        while !missing.is_empty() {
-            let line = self.says_one_of(&missing).await;
-            missing.retain(|text| !line.contains(text));
+        if let Some(known) = self.seen.iter().position(|line| line.contains(text)) {
+            return self.seen.remove(known);
         }
-    }
-
-    async fn says_one_of(&mut self, texts: &[&str]) -> String {
         loop {
             let line = timeout(DEADLINE, self.log.next_line()).await;
             let line = line.ok().and_then(Result::ok).flatten();
-            let line = line.unwrap_or_else(|| panic!("never said {texts:?}:\n{}", self.seen.join("\n")));
-            if texts.iter().any(|text| line.contains(text)) {
+            let line = line.unwrap_or_else(|| panic!("never said {text:?}:\n{}", self.seen.join("\n")));
+            if line.contains(text) {
                 return line;
             }
             self.seen.push(line);
@@ -98,7 +88,8 @@ async fn networks_do_not_need_uplinks_and_it_says_that_these_are_off() {
     let mut program = Program::start(&[networks[0], networks[1], "--k8s-apiserver", "http://127.0.0.1:1"]);
     let line = program.says("Uplinks are switched off").await;
     assert!(line.contains("--enable-uplink"), "{line}");
-    program.says_all(&["Network controllers started", "Mirror controller of EndpointSlices started"]).await;
+    program.says("Network controllers started").await;
+    program.says("Mirror controller of EndpointSlices started").await;
     program.terminate();
     let (status, rest) = program.end().await;
     assert_eq!(status.code(), Some(0), "{rest}");

@@ -1,11 +1,6 @@
 //! What the rooms of the cluster manager have in common, on a real API server with the rights of production: each kind is
 //! watched once, each change reaches every room that has to react, and what one room writes comes before what rests on it.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a JSON value of another shape than expected ends the test, as it should"
-)]
-
 #[path = "api_rooms/order.rs"]
 mod order;
 #[path = "api_parts/rest.rs"]

@@ -247,7 +247,7 @@ pub(crate) async fn reaches() -> anyhow::Result<()> {
     for (what, change, effects) in networks().into_iter().chain(pods()) {
         match &change {
             Create(collection, object) => world.create(collection, object).await,
-            Merge(path, patch) => world.merge(path, patch).await,
+            Merge(path, fields) => world.merge(path, fields).await,
             Delete(path) => world.delete(path).await,
         }
         .context(what)?;
