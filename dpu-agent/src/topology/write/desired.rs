@@ -314,9 +314,11 @@ impl<'a> Builder<'a> {
         ids: fn(&T) -> &BTreeMap<String, String>,
     ) -> Option<(Uuid, &'a T)> {
         let (have, network) = (self.have, &self.scope.owner.network);
+        // A row without marks has lost them: its name is one that only this network's rows have. No name of another
+        // network's row is one of the default network's, as names of nodes have no underscore.
         let ours = |row: &T| {
             let marked = ids(row).get(mark::NETWORK).map(String::as_str);
-            if network.is_default() { marked.is_none() } else { marked == Some(network.as_str()) }
+            network.is_default() || marked.is_none_or(|marked| marked == network.as_str())
         };
         let mut found =
             have.find(by_name, name).filter(|(_, row)| ours(row)).map(|(uuid, row)| (uuid, &**row));
