@@ -85,6 +85,60 @@ impl CapturedRun {
         Ok(Self { cluster, networks, node, remotes: nodes, database: read(run, "nb.json")? })
     }
 
+    /// A made-up run with both families: two nodes, a Layer3 and a Layer2 primary network, multicast on.
+    ///
+    /// # Errors
+    /// One of its values is not what it should be.
+    pub fn dual_stack() -> anyhow::Result<Self> {
+        let mut run = Self::load("01-default-v4")?;
+        run.cluster.subnets = vec!["10.128.0.0/14".parse()?, "fd01::/48".parse()?];
+        run.cluster.multicast = true;
+        run.networks = vec![Network::default_network(&run.cluster)];
+        for (name, id, keys, subnets) in [
+            ("layer3", 1, &[][..], r#""topology":"layer3","subnets":"10.200.0.0/16/24,fd20::/48/64""#),
+            (
+                "layer2",
+                2,
+                &[16_711_685, 16_715_779],
+                r#""topology":"layer2","subnets":"10.201.0.0/16,fd21::/64""#,
+            ),
+        ] {
+            let config = format!(
+                r#"{{"type":"ovn-k8s-cni-overlay","name":"{name}","netAttachDefName":"ns/{name}","role":"primary",{subnets}}}"#
+            );
+            let config = Config::read(&config, &format!("ns/{name}"), GatewayMode::Shared)?;
+            run.networks.push(Network::of(&config, u32::try_into(id)?, keys, &run.cluster)?);
+        }
+        let node = |n: u8| {
+            let annotations = [
+                ("node-id", (n + 1).to_string()),
+                ("node-chassis-id", format!("chassis-{n}")),
+                (
+                    "node-subnets",
+                    format!(
+                        r#"{{"default":["10.128.{n}.0/24","fd01:0:0:{n}::/64"],"layer3":["10.200.{n}.0/24","fd20:0:0:{n}::/64"]}}"#
+                    ),
+                ),
+                (
+                    "l3-gateway-config",
+                    format!(
+                        r#"{{"default":{{"mode":"shared","bridge-id":"br-ex","interface-id":"br-ex_node{n}","mac-address":"02:42:ac:1e:00:0{n}","ip-addresses":["172.30.0.{n}/24","fc00::{n}/64"],"next-hops":["172.30.0.254","fc00::fe"],"node-port-enable":"true"}}}}"#
+                    ),
+                ),
+                (
+                    "node-transit-switch-port-ifaddr",
+                    format!(r#"{{"ipv4":"100.88.0.{0}/16","ipv6":"fd97::{0}/64"}}"#, n + 1),
+                ),
+                ("host-cidrs", format!(r#"["172.30.0.{n}/24","fc00::{n}/64"]"#)),
+                ("node-encap-ips", format!(r#"["172.30.0.{n}"]"#)),
+            ];
+            let annotations = annotations.map(|(key, value)| (format!("k8s.ovn.org/{key}"), value));
+            ZoneNode::of(&format!("node{n}"), &annotations.into_iter().collect())
+        };
+        (run.node, run.remotes) = (node(1), vec![node(2), node(3)]);
+        Ok(run)
+    }
+
     /// The zone of its first node.
     #[must_use]
     pub fn zone(&self) -> Zone {

@@ -6,17 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use causeway_dpu_agent::topology::chassis_settings::{ChassisSettings, Exporter, Settings};
 use causeway_dpu_agent::topology::networks;
 use causeway_dpu_agent::topology::northbound::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
     LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
     declare,
 };
-use causeway_dpu_agent::topology::plan::Part;
-use causeway_dpu_agent::topology::write::{Outcome, Parts};
-use causeway_rig::{Level, Node, OvnZone, Rig, RigOptions, SharedRig, Suite};
+use causeway_dpu_agent::topology::plan::{ChassisRow, Part, Plan, remote_chassis};
+use causeway_dpu_agent::topology::southbound::{self, Chassis, ChassisConflict, Encap, write_chassis};
+use causeway_dpu_agent::topology::write::{Outcome, Parts, Zone};
+use causeway_net::network::name::NetworkName;
+use causeway_rig::{Level, Node, OVS_SOCKET, OvnZone, Ovs, Rig, RigOptions, SharedRig, Suite};
 use causeway_tests::topology::CapturedRun;
-use ovsdb::{Client, Options, Remote, Row, Snapshot, Store, Uuid};
+use ovsdb::{
+    Arity, Client, Condition, Datum, Operation, Options, Remote, Row, Snapshot, Store, Transaction, Uuid,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Longer than anything here takes on a loaded machine.
@@ -32,6 +37,10 @@ fn main() -> ExitCode {
         .test_in(&shared, level, "an_empty_database_takes_one_transaction_for_each_network", from_nothing)
         .test_in(&shared, level, "what_others_altered_comes_back_and_what_is_theirs_stays", restored)
         .test_in(&shared, level, "networks_that_are_gone_leave_the_database_as_it_was_before_them", removed)
+        .test_in(&shared, level, "every_column_of_every_row_comes_back_one_by_one", every_column)
+        .test_in(&shared, level, "both_families_are_written_once_and_taken_by_northd", both_families)
+        .test_in(&shared, level, "chassis_of_other_zones_come_and_go_and_the_own_one_stays", chassis)
+        .test_in(&shared, level, "the_own_chassis_takes_its_settings_and_keeps_those_of_others", settings)
         .run()
 }
 
@@ -40,8 +49,9 @@ struct World {
     zone: OvnZone,
     store: Store,
     remote: Remote,
+    ovs: Ovs,
     /// Kept for their processes.
-    _node: Node,
+    node: Node,
     _driver: DropGuard,
 }
 
@@ -55,7 +65,7 @@ impl World {
         let stop = CancellationToken::new();
         tokio::spawn(driver.run(stop.clone()));
         store.synced(DEADLINE).await.map_err(|error| anyhow::anyhow!("{error}"))?;
-        Ok(Self { zone, store, remote, _node: node, _driver: stop.drop_guard() })
+        Ok(Self { zone, store, remote, ovs, node, _driver: stop.drop_guard() })
     }
 
     async fn fill(&self, run: &CapturedRun) -> anyhow::Result<()> {
@@ -74,12 +84,13 @@ impl World {
 
     /// Writes the zone and all networks of a run; what each came to.
     async fn write(&self, run: &CapturedRun) -> anyhow::Result<Vec<Outcome>> {
-        let zone = run.zone();
-        let mut outcomes = vec![zone.write(&self.store).await?];
-        for network in &run.networks {
-            let plan = run.plan(network);
-            ensure!(plan.problems.is_empty(), "{:?}", plan.problems);
-            outcomes.push(zone.write_network(&self.store, &network.name, &plan, &Parts::all()).await?);
+        self.write_plans(&Plans::of(run)?).await
+    }
+
+    async fn write_plans(&self, plans: &Plans) -> anyhow::Result<Vec<Outcome>> {
+        let mut outcomes = vec![plans.zone.write(&self.store).await?];
+        for (network, plan) in &plans.networks {
+            outcomes.push(plans.zone.write_network(&self.store, network, plan, &Parts::all()).await?);
         }
         Ok(outcomes)
     }
@@ -103,6 +114,23 @@ impl World {
         add::<PortGroup>(&mut rows, &have);
         add::<StaticMacBinding>(&mut rows, &have);
         Ok(rows)
+    }
+}
+
+/// What is wanted of a zone.
+struct Plans {
+    zone: Zone,
+    networks: Vec<(NetworkName, Plan)>,
+}
+
+impl Plans {
+    fn of(run: &CapturedRun) -> anyhow::Result<Self> {
+        let networks: Vec<_> =
+            run.networks.iter().map(|network| (network.name.clone(), run.plan(network))).collect();
+        for (network, plan) in &networks {
+            ensure!(plan.problems.is_empty(), "{network}: {:?}", plan.problems);
+        }
+        Ok(Self { zone: run.zone(), networks })
     }
 }
 
@@ -276,4 +304,218 @@ async fn removed(rig: Arc<Rig>) -> anyhow::Result<()> {
     }
     ensure!(world.rows()? == before, "something stayed, or went with the networks");
     Ok(())
+}
+
+async fn both_families(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(&rig, "both-families").await?;
+    let run = CapturedRun::dual_stack()?;
+    for outcome in world.write(&run).await? {
+        ensure!(matches!(outcome, Outcome::Changed { .. }), "{outcome:?}");
+    }
+    for outcome in world.write(&run).await? {
+        ensure!(outcome == Outcome::Unchanged, "{outcome:?}");
+    }
+    // An expression that OVN cannot read is a warning of northd's or ovn-controller's.
+    world.zone.nbctl(["--timeout=60", "--wait=sb", "sync"]).await?;
+    let [_, _, northd, controller] = world.zone.daemons();
+    for daemon in [northd, controller] {
+        let log = daemon.log_text()?;
+        let bad = ["error parsing", "bad ", "invalid", "Invalid", "syntax"];
+        let wrong: Vec<&str> =
+            log.lines().filter(|line| bad.iter().any(|text| line.contains(text))).collect();
+        ensure!(wrong.is_empty(), "{}: {wrong:#?}", daemon.name());
+    }
+    let routes = world.zone.nbctl(["lr-route-list", "layer2_transit_router"]).await?;
+    for want in ["fd99::3", "100.65.0.3", "fd21::/64"] {
+        ensure!(routes.contains(want), "no {want}: {routes}");
+    }
+    Ok(())
+}
+
+async fn chassis(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(&rig, "chassis").await?;
+    let remote = Remote::Unix(world.zone.southbound_socket().to_owned());
+    let (store, driver) = southbound::declare(Store::builder(remote, "OVN_Southbound")).build();
+    let stop = CancellationToken::new();
+    tokio::spawn(driver.run(stop.clone()));
+    let _stop = stop.drop_guard();
+    let own = |have: &Snapshot| have.rows::<Chassis>().next().map(|(uuid, row)| (uuid, row.clone()));
+    // ovn-controller makes the zone's own one.
+    let own = store.wait_for(DEADLINE, own).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+
+    let run = CapturedRun::load("14-before")?;
+    let mut rows: Vec<ChassisRow> =
+        run.remotes.iter().map(|node| remote_chassis(&run.cluster, node)).collect::<Result<_, _>>()?;
+    let none = BTreeSet::new();
+    let (outcome, refused) = write_chassis(&store, &rows, &none).await?;
+    ensure!(matches!(outcome, Outcome::Changed { .. }) && refused.is_empty(), "{outcome:?} {refused:?}");
+    ensure!(write_chassis(&store, &rows, &none).await? == (Outcome::Unchanged, Vec::new()));
+    ensure!(store.current()?.len::<Chassis>() == 3 && store.current()?.len::<Encap>() == 3);
+
+    // northd binds the ports of other nodes to them.
+    world.write(&run).await?;
+    world.zone.nbctl(["--timeout=60", "--wait=sb", "sync"]).await?;
+    let find =
+        ["--bare", "--columns=type", "find", "Port_Binding", "logical_port=trtor-GR_cluster_udn_green_node2"];
+    let kind = world.zone.sbctl(find).await?;
+    ensure!(kind.trim() == "remote", "{kind:?}");
+
+    // A new id takes the address along; a node that goes takes its chassis along; a stolen name is refused.
+    let first = rows.first_mut().context("a node")?;
+    first.name = String::from("another");
+    let stolen = ChassisRow { name: own.1.name.clone(), node: "thief".into(), ..first.clone() };
+    rows.truncate(1);
+    rows.push(ChassisRow { addresses: vec!["192.0.2.9".parse()?], ..stolen });
+    let (outcome, refused) = write_chassis(&store, &rows, &none).await?;
+    ensure!(matches!(outcome, Outcome::Changed { .. }), "{outcome:?}");
+    ensure!(refused == [("thief".into(), ChassisConflict::Name)], "{refused:?}");
+    let have = store.current()?;
+    let names: BTreeSet<&str> = have.rows::<Chassis>().map(|(_, row)| row.name.as_str()).collect();
+    ensure!(names == [own.1.name.as_str(), "another"].into(), "{names:?}");
+    ensure!(
+        have.row::<Chassis>(own.0).is_some_and(|row| row.encaps == own.1.encaps),
+        "the own chassis changed"
+    );
+    ensure!(have.len::<Encap>() == 2);
+    Ok(())
+}
+
+async fn settings(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(&rig, "settings").await?;
+    world
+        .ovs
+        .vsctl(["--may-exist", "add-br", "br-int", "--", "set", "Bridge", "br-int", "datapath_type=netdev"])
+        .await?;
+    let export = ["--", "--id=@n", "create", "NetFlow", r#"targets="127.0.0.1:2055""#];
+    let set = ["set", "Bridge", "br-int", "netflow=@n"];
+    world.ovs.vsctl(set.into_iter().chain(export)).await?;
+    let remote = Remote::Unix(world.node.path(OVS_SOCKET));
+    let builder = Store::builder(remote, "Open_vSwitch").table::<Settings>().table::<Exporter>();
+    let (store, driver) = builder.build();
+    let stop = CancellationToken::new();
+    tokio::spawn(driver.run(stop.clone()));
+    let _stop = stop.drop_guard();
+    store.synced(DEADLINE).await.map_err(|error| anyhow::anyhow!("{error}"))?;
+    let before = world.ovs.vsctl(["get", "Open_vSwitch", ".", "external_ids:ovn-remote"]).await?;
+    let wanted = ChassisSettings::new(vec![world.node.v4().into()], Some("settings".to_owned()));
+    store.transact(&wanted.change(&store.current()?)?).await?;
+    ensure!(wanted.change(&store.current()?)?.is_empty());
+    let after = world.ovs.vsctl(["get", "Open_vSwitch", ".", "external_ids:ovn-remote"]).await?;
+    ensure!(before == after, "{before} {after}");
+    let exports = world.ovs.vsctl(["get", "Bridge", "br-int", "netflow"]).await?;
+    ensure!(exports.trim() == "[]", "{exports}");
+    Ok(())
+}
+
+/// Takes one column of one row after the other away. Names are left: a row with another name is another row.
+async fn every_column(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(&rig, "every-column").await?;
+    let run = CapturedRun::load("14-before")?;
+    // Only the database is needed, and the others would follow every single change.
+    let [_, _, northd, controller] = world.zone.daemons();
+    northd.kill().await?;
+    controller.kill().await?;
+    let plans = Plans::of(&run)?;
+    world.write_plans(&plans).await?;
+    world.zone.nbctl(["ls-add", "foreign", "--", "lsp-add", "foreign", "theirs"]).await?;
+    world.until(|have| have.find_one(LogicalSwitchPort::by_name(), "theirs").is_some()).await?;
+    let mut altered = 0;
+    altered += alter::<LogicalSwitch>(&world, &plans).await?;
+    altered += alter::<LogicalSwitchPort>(&world, &plans).await?;
+    altered += alter::<LogicalRouter>(&world, &plans).await?;
+    altered += alter::<LogicalRouterPort>(&world, &plans).await?;
+    altered += alter::<GatewayChassis>(&world, &plans).await?;
+    altered += alter::<StaticRoute>(&world, &plans).await?;
+    altered += alter::<RouterPolicy>(&world, &plans).await?;
+    altered += alter::<Nat>(&world, &plans).await?;
+    altered += alter::<Acl>(&world, &plans).await?;
+    altered += alter::<PortGroup>(&world, &plans).await?;
+    altered += alter::<StaticMacBinding>(&world, &plans).await?;
+    altered += alter::<Copp>(&world, &plans).await?;
+    altered += alter::<Meter>(&world, &plans).await?;
+    ensure!(altered > 200, "{altered}");
+    Ok(())
+}
+
+const FOREIGN: [&str; 2] = ["foreign", "theirs"];
+
+/// Rows in an order that does not depend on their identity.
+fn sorted<T: Row>(have: &Snapshot) -> Vec<(String, Uuid, Arc<T>)> {
+    let text = |row: &T| row.datum("name").map_or_else(|| format!("{row:?}"), |name| name.to_string());
+    let rows = have.rows::<T>().map(|(uuid, row)| (text(row), uuid, row.clone()));
+    let mut rows: Vec<_> =
+        rows.filter(|(text, ..)| !FOREIGN.iter().any(|foreign| text.contains(foreign))).collect();
+    rows.sort_by(|one, other| one.0.cmp(&other.0));
+    rows
+}
+
+/// Whether a row that carries no mark is told by this column alone: without it, it could be anybody's, so it would stay.
+fn is_identity<T: Row>(row: &T, column: &str) -> bool {
+    let unmarked = row.datum("external_ids").is_some_and(|ids| ids.is_empty());
+    let identity = match T::TABLE {
+        "Logical_Router_Static_Route" => &["ip_prefix", "policy", "output_port"][..],
+        "Logical_Router_Policy" => &["match", "priority"],
+        "NAT" => &["type", "logical_ip"],
+        // Marked or not: the pair is the row.
+        "Static_MAC_Binding" => return ["logical_port", "ip"].contains(&column),
+        _ => &[],
+    };
+    unmarked && identity.contains(&column)
+}
+
+/// Takes away each column of each row of a table, and writes everything after each; how many there were.
+async fn alter<T: Row>(world: &World, plans: &Plans) -> anyhow::Result<usize> {
+    let before = counts(&world.store.current()?);
+    let mut altered = 0;
+    let many = sorted::<T>(&world.store.current()?).len();
+    for column in T::columns().iter().filter(|column| column.name != "name") {
+        let empty = match (column.shape.arity, column.shape.elements.value) {
+            (Arity::One, _) => Datum::scalar(column.shape.elements.key.default_atom()),
+            (_, Some(_)) => Datum::Map(BTreeMap::new()),
+            (_, None) => Datum::Set(BTreeSet::new()),
+        };
+        for at in 0..many {
+            let rows = sorted::<T>(&world.store.current()?);
+            let (name, uuid, row) = rows.get(at).with_context(|| format!("row {at} of {}", T::TABLE))?;
+            if row.datum(column.name).as_ref() == Some(&empty) || is_identity(row.as_ref(), column.name) {
+                continue;
+            }
+            let mut change = Transaction::default();
+            change.push(Operation::Update {
+                table: T::TABLE.to_owned(),
+                conditions: vec![Condition::row(*uuid)],
+                row: [(column.name.to_owned(), empty.clone())].into(),
+            });
+            if world.store.transact(&change).await.is_err() {
+                continue; // the schema does not let the column be empty
+            }
+            altered += 1;
+            let what = || format!("{} {name}: {}", T::TABLE, column.name);
+            let outcomes = world.write_plans(plans).await.with_context(what)?;
+            let changed = outcomes.iter().filter(|outcome| **outcome != Outcome::Unchanged).count();
+            ensure!(changed >= 1, "{} did not come back", what());
+            let again = world.write_plans(plans).await.with_context(what)?;
+            ensure!(again.iter().all(|outcome| *outcome == Outcome::Unchanged), "{}: {again:?}", what());
+            let after = counts(&world.store.current()?);
+            ensure!(after == before, "{}: {after:?} instead of {before:?}", what());
+        }
+    }
+    Ok(altered)
+}
+
+/// How many rows there are of each table.
+fn counts(have: &Snapshot) -> [usize; 11] {
+    [
+        have.len::<LoadBalancerGroup>(),
+        have.len::<LogicalSwitch>(),
+        have.len::<LogicalSwitchPort>(),
+        have.len::<LogicalRouter>(),
+        have.len::<LogicalRouterPort>(),
+        have.len::<StaticRoute>(),
+        have.len::<RouterPolicy>(),
+        have.len::<Nat>(),
+        have.len::<Acl>(),
+        have.len::<PortGroup>(),
+        have.len::<StaticMacBinding>(),
+    ]
 }

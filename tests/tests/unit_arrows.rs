@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("causewayctl", &["causeway-api", "causeway-net", "causeway-proto", "causeway-runtime", "ovsdb"]),
     ("causeway-gen", &["causeway-api", "causeway-runtime"]),
     ("causeway-rig", &["causeway-api"]),
-    ("causeway-tests", &["causeway-api", "causeway-dpu-agent", "causeway-rig", "ovsdb"]),
+    ("causeway-tests", &["causeway-api", "causeway-net", "causeway-dpu-agent", "causeway-rig", "ovsdb"]),
 ];
 
 /// Crates without I/O, and what would bring it in.

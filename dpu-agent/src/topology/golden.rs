@@ -375,28 +375,64 @@ fn check(run: &'static str) {
     assert!(lines.is_empty(), "{}:\n{}", run.name, lines.join("\n"));
 }
 
-macro_rules! goldens {
-    ($($test:ident = $run:literal;)*) => {
-        $(#[test]
-        fn $test() {
-            check($run);
-        })*
-    };
+#[test]
+fn a_node_alone_has_the_captured_rows() {
+    check("01-default-v4");
 }
 
-goldens! {
-    a_node_alone_has_the_captured_rows = "01-default-v4";
-    network_segmentation_changes_no_row_of_the_topology = "01b-default-v4-segmentation-flags";
-    three_zones_have_the_captured_rows = "02-default-v4-3zones";
-    three_zones_with_segmentation_have_the_captured_rows = "02b-default-v4-3zones-segmentation-flags";
-    a_layer3_primary_network_has_the_captured_rows = "03-cudn-l3-primary";
-    a_layer2_primary_network_has_the_captured_rows = "04-cudn-l2-primary";
-    secondary_networks_have_the_captured_rows = "06-secondary";
-    two_primary_networks_have_the_captured_rows = "14-before";
-    a_restart_of_upstream_leads_to_the_same_rows = "14-after-restart";
-    deleted_networks_leave_the_captured_rows = "14-after-delete";
-    networks_deleted_while_upstream_was_down_leave_the_captured_rows = "14-deleted-while-down";
-    a_deleted_node_leaves_the_captured_rows = "17-remote-node-deleted";
+#[test]
+fn network_segmentation_changes_no_row_of_the_topology() {
+    check("01b-default-v4-segmentation-flags");
+}
+
+#[test]
+fn three_zones_have_the_captured_rows() {
+    check("02-default-v4-3zones");
+}
+
+#[test]
+fn three_zones_with_segmentation_have_the_captured_rows() {
+    check("02b-default-v4-3zones-segmentation-flags");
+}
+
+#[test]
+fn a_layer3_primary_network_has_the_captured_rows() {
+    check("03-cudn-l3-primary");
+}
+
+#[test]
+fn a_layer2_primary_network_has_the_captured_rows() {
+    check("04-cudn-l2-primary");
+}
+
+#[test]
+fn secondary_networks_have_the_captured_rows() {
+    check("06-secondary");
+}
+
+#[test]
+fn two_primary_networks_have_the_captured_rows() {
+    check("14-before");
+}
+
+#[test]
+fn a_restart_of_upstream_leads_to_the_same_rows() {
+    check("14-after-restart");
+}
+
+#[test]
+fn deleted_networks_leave_the_captured_rows() {
+    check("14-after-delete");
+}
+
+#[test]
+fn networks_deleted_while_upstream_was_down_leave_the_captured_rows() {
+    check("14-deleted-while-down");
+}
+
+#[test]
+fn a_deleted_node_leaves_the_captured_rows() {
+    check("17-remote-node-deleted");
 }
 
 #[test]

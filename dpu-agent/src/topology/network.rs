@@ -278,6 +278,27 @@ impl Network {
     }
 }
 
+/// The networks that can be in one zone together, and why the others cannot: of several whose rows would have the same
+/// names, the one with the lowest id stays.
+#[must_use]
+pub fn admitted(networks: Vec<Network>) -> (Vec<Network>, Vec<NetworkError>) {
+    let collisions = ovn::prefix_collisions(networks.iter().map(|network| (&network.name, network.id)));
+    let refused: Vec<NetworkError> = collisions
+        .into_iter()
+        .map(|(network, holder)| NetworkError::PrefixTaken {
+            network: network.clone(),
+            holder: holder.clone(),
+        })
+        .collect();
+    let is_refused = |name: &NetworkName| {
+        refused
+            .iter()
+            .any(|error| matches!(error, NetworkError::PrefixTaken { network, .. } if network == name))
+    };
+    let admitted = networks.into_iter().filter(|network| !is_refused(&network.name)).collect();
+    (admitted, refused)
+}
+
 fn is_four(range: &IpNet) -> bool {
     matches!(range, IpNet::V4(_))
 }

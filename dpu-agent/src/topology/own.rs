@@ -178,10 +178,12 @@ impl Owner {
 
     /// A policy of its distributed router.
     pub(super) fn policy(&self, policy: &RouterPolicy) -> Option<Part> {
+        if self.marks(&policy.external_ids) {
+            return Some(Part::HostAddresses);
+        }
         let inner = format!(r#"inport == "{}" && ip"#, self.inner_port());
-        let ours = self.marks(&policy.external_ids)
-            || (self.unmarked(&policy.external_ids) && policy.condition.starts_with(&inner));
-        (policy.priority == HOST_PRIORITY && ours).then_some(Part::HostAddresses)
+        let shape = policy.priority == HOST_PRIORITY && policy.condition.starts_with(&inner);
+        (self.unmarked(&policy.external_ids) && shape).then_some(Part::HostAddresses)
     }
 
     fn inner_port(&self) -> String {

@@ -135,7 +135,7 @@ impl Zone {
         let meant = plan.parts.iter().filter(|(part, _)| parts.covers(part));
         meant.for_each(|(_, group)| rows.extend(group.clone()));
         let owner = Owner::new(network, &self.node, &self.default_join);
-        diff(&desired::of(self, owner, parts, &rows, have), have)
+        diff(&desired::of(self, owner, parts, &rows, have)?, have)
     }
 
     /// The change that removes a network.

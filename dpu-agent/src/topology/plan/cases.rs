@@ -392,6 +392,21 @@ fn a_users_network_needs_an_id_and_a_layer2_primary_one_two_tunnel_keys() {
 }
 
 #[test]
+fn of_networks_with_the_same_names_in_ovn_the_lowest_id_stays() {
+    let of = |name, id| network(&cluster(), name, r#""topology":"layer2""#, id, &[]).unwrap();
+    for networks in
+        [vec![of("a-b", 2), of("a.b", 1), of("c", 3)], vec![of("c", 3), of("a.b", 1), of("a-b", 2)]]
+    {
+        let (admitted, refused) = super::super::network::admitted(networks);
+        let mut names: Vec<&str> = admitted.iter().map(|network| network.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a.b", "c"]);
+        let texts: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["network a-b has the same names in OVN as network a.b: rename one of them"]);
+    }
+}
+
+#[test]
 fn a_transport_without_rows_is_refused_by_name() {
     for (transport, want) in [("no-overlay", "transport no-overlay"), ("evpn", "transport evpn")] {
         let fields = LAYER3.replace(",fd20::/48/64", "");

@@ -6,14 +6,20 @@ use std::sync::Arc;
 use ovsdb::{Claim, Desired, Row, Snapshot, Uuid, pair};
 
 use super::super::mark;
-use super::super::northbound::{Acl, Nat, RouterPolicy, StaticRoute};
+use super::super::northbound::{Acl, Nat, Pairs, RouterPolicy, StaticRoute};
 
 /// A kind of such rows.
 pub(super) trait Nameless: Row {
     /// What makes two of them the same row although they differ.
     fn key(&self) -> Vec<String>;
+    /// Notes of a row.
+    fn ids(&self) -> &Pairs;
     /// A claim to all of a row, but to foreign notes.
     fn claim(claim: Claim<Self>) -> Claim<Self>;
+    /// Whether a row without any note is the wanted one, which lost its marks or never had some.
+    fn is_unmarked(&self, wanted: &Self) -> bool {
+        self.ids().is_empty() && self.key() == wanted.key()
+    }
 }
 
 impl Nameless for StaticRoute {
@@ -28,6 +34,10 @@ impl Nameless for StaticRoute {
         ]
     }
 
+    fn ids(&self) -> &Pairs {
+        &self.external_ids
+    }
+
     fn claim(claim: Claim<Self>) -> Claim<Self> {
         claim.all().keys(Self::external_ids(), mark::KEYS.iter().copied())
     }
@@ -36,6 +46,10 @@ impl Nameless for StaticRoute {
 impl Nameless for RouterPolicy {
     fn key(&self) -> Vec<String> {
         vec![self.priority.to_string(), self.condition.clone()]
+    }
+
+    fn ids(&self) -> &Pairs {
+        &self.external_ids
     }
 
     fn claim(claim: Claim<Self>) -> Claim<Self> {
@@ -48,6 +62,10 @@ impl Nameless for Nat {
         vec![self.kind.clone(), self.logical_ip.clone(), self.logical_port.clone().unwrap_or_default()]
     }
 
+    fn ids(&self) -> &Pairs {
+        &self.external_ids
+    }
+
     fn claim(claim: Claim<Self>) -> Claim<Self> {
         claim.all().keys(Self::external_ids(), mark::KEYS.iter().copied())
     }
@@ -58,8 +76,18 @@ impl Nameless for Acl {
         vec![self.external_ids.get(causeway_net::network::object_id::ID).cloned().unwrap_or_default()]
     }
 
+    fn ids(&self) -> &Pairs {
+        &self.external_ids
+    }
+
     fn claim(claim: Claim<Self>) -> Claim<Self> {
         claim.all().part(Self::external_ids(), |_| false)
+    }
+
+    fn is_unmarked(&self, wanted: &Self) -> bool {
+        // The key is a note, so everything else has to be the same.
+        self.external_ids.is_empty()
+            && Self { external_ids: wanted.external_ids.clone(), ..self.clone() } == *wanted
     }
 }
 
@@ -71,11 +99,19 @@ pub(super) fn want<T: Nameless>(
     present: Option<&BTreeSet<Uuid>>,
     ours: impl Fn(&T) -> bool,
 ) -> BTreeSet<Uuid> {
-    let present = present.into_iter().flatten().filter_map(|uuid| {
-        let row = have.row::<T>(*uuid)?.as_ref();
-        ours(row).then_some((*uuid, row))
-    });
-    let found = pair(rows, present, T::key);
+    let present: Vec<(Uuid, &T)> = present
+        .into_iter()
+        .flatten()
+        .filter_map(|uuid| Some((*uuid, have.row::<T>(*uuid)?.as_ref())))
+        .collect();
+    let owned = present.iter().copied().filter(|(_, row)| ours(row));
+    let mut found = pair(rows, owned, T::key);
+    for (wanted, found) in rows.iter().zip(&mut found) {
+        if found.is_none() {
+            let adopted = present.iter().find(|(_, row)| !ours(row) && row.is_unmarked(wanted));
+            *found = adopted.map(|(uuid, _)| *uuid);
+        }
+    }
     let fresh = Arc::new(T::claim(Claim::fresh()));
     let place = |(row, found): (&&T, Option<Uuid>)| match found {
         Some(uuid) => want.row(&Arc::new(T::claim(Claim::row(uuid))), T::clone(row)),

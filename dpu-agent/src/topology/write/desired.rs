@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ovsdb::{Claim, Desired, Row, Snapshot, Uuid};
+use ovsdb::{Claim, Desired, DiffError, Row, Snapshot, Uuid};
 
 use super::super::mark;
 use super::super::northbound::{
@@ -17,9 +17,16 @@ use super::children::{self, Nameless, by_parent};
 use super::{Parts, Zone, zone};
 
 /// Wants `rows`, which are those of `parts` of the owner's network, and nothing else of these parts.
-pub(super) fn of(zone: &Zone, owner: Owner, parts: Parts, rows: &Rows, have: &Snapshot) -> Desired {
+pub(super) fn of(
+    zone: &Zone,
+    owner: Owner,
+    parts: Parts,
+    rows: &Rows,
+    have: &Snapshot,
+) -> Result<Desired, DiffError> {
     let scope = Arc::new(Scope { owner, parts });
-    let mut builder = Builder { want: Desired::default(), have, rows, scope, groups: BTreeMap::new() };
+    let mut builder =
+        Builder { want: Desired::default(), have, rows, scope, groups: BTreeMap::new(), homeless: None };
     builder.load_balancer_groups();
     let copp = builder.copp(zone);
     let port_references = builder.switch_ports();
@@ -28,7 +35,10 @@ pub(super) fn of(zone: &Zone, owner: Owner, parts: Parts, rows: &Rows, have: &Sn
     builder.port_groups(&port_references);
     builder.mac_bindings();
     builder.everything_marked();
-    builder.want
+    match builder.homeless {
+        Some(error) => Err(error),
+        None => Ok(builder.want),
+    }
 }
 
 /// Which rows a change is about.
@@ -50,6 +60,9 @@ struct Builder<'a> {
     scope: Arc<Scope>,
     /// References to groups of load balancers, by name.
     groups: BTreeMap<String, Uuid>,
+    /// A switch or router that is neither there nor wanted, though something that is wanted lives in it. The server would
+    /// take that for garbage, and the next pass would write it again.
+    homeless: Option<DiffError>,
 }
 
 type Keys = std::iter::Copied<std::slice::Iter<'static, &'static str>>;
@@ -121,6 +134,9 @@ impl<'a> Builder<'a> {
                 if let Some((uuid, _)) = present.filter(|_| gone) {
                     self.want.delete::<LogicalSwitch, _>(uuid, LogicalSwitch::external_ids());
                 }
+                if port_names.contains_key(name.as_str()) {
+                    self.homeless = Some(DiffError::Missing { table: LogicalSwitch::TABLE, key: name });
+                }
                 continue;
             }
             let mut row = planned.map_or_else(LogicalSwitch::default, |root| root.row.clone());
@@ -165,6 +181,9 @@ impl<'a> Builder<'a> {
             if gone || (planned.is_none() && present.is_none()) {
                 if let Some((uuid, _)) = present.filter(|_| gone) {
                     self.want.delete::<LogicalRouter, _>(uuid, LogicalRouter::external_ids());
+                }
+                if ports.contains_key(&name) || paths.contains_key(name.as_str()) {
+                    self.homeless = Some(DiffError::Missing { table: LogicalRouter::TABLE, key: name });
                 }
                 continue;
             }
@@ -314,9 +333,11 @@ impl<'a> Builder<'a> {
         ids: fn(&T) -> &BTreeMap<String, String>,
     ) -> Option<(Uuid, &'a T)> {
         let (have, network) = (self.have, &self.scope.owner.network);
+        // A row without marks has lost them: its name is one that only this network's rows have. No name of another
+        // network's row is one of the default network's, as names of nodes have no underscore.
         let ours = |row: &T| {
             let marked = ids(row).get(mark::NETWORK).map(String::as_str);
-            if network.is_default() { marked.is_none() } else { marked == Some(network.as_str()) }
+            network.is_default() || marked.is_none_or(|marked| marked == network.as_str())
         };
         let mut found =
             have.find(by_name, name).filter(|(_, row)| ours(row)).map(|(uuid, row)| (uuid, &**row));

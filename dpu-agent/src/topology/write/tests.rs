@@ -355,6 +355,27 @@ fn a_zone_without_limits_gets_them_with_its_first_network() {
 }
 
 #[test]
+fn a_part_whose_router_or_switch_is_missing_is_refused_until_that_is_there() {
+    let run = Run::load("03-cudn-l3-primary");
+    let network = run.networks.last().unwrap();
+    let plan = run.plan(network);
+    let change = |parts: &[Part]| {
+        let parts = Parts::Only(parts.iter().cloned().collect());
+        zone_of(&run).network_change(&network.name, &plan, &parts, &northbound_tables().build())
+    };
+    for (part, missing) in [
+        (Part::Transit, "no Logical_Router cluster_udn_blue_ovn_cluster_router"),
+        (Part::Gateway, "no Logical_Router cluster_udn_blue_ovn_cluster_router"),
+        (Part::Remote("node2".into()), "no Logical_Router cluster_udn_blue_ovn_cluster_router"),
+    ] {
+        assert_eq!(change(&[part]).unwrap_err().to_string(), missing);
+    }
+    assert!(change(&[Part::Network, Part::Transit]).is_ok());
+    let text = change(&[Part::Network, Part::Remote("node2".into())]).unwrap_err().to_string();
+    assert_eq!(text, "no Logical_Switch cluster_udn_blue_transit_switch");
+}
+
+#[test]
 fn limits_without_a_name_go() {
     let run = Run::load("01-default-v4");
     let nameless = northbound_tables().row(Uuid::from_u128(7), Copp::default()).build();
