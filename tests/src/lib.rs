@@ -14,6 +14,7 @@ pub mod bench;
 pub mod blue;
 pub mod churn;
 pub mod demo;
+pub mod isolation;
 pub mod manifests;
 pub mod observer;
 pub mod replay;
