@@ -36,9 +36,9 @@ while True:
 "#;
 
 /// The table that counts what gets through, after the chain of isolation.
-const WITNESS: &str = "table inet witness { set targets { type ipv4_addr; }\n set targets6 { type ipv6_addr; }\n\
+const WITNESS: &str = "table inet witness {\n set targets { type ipv4_addr; }\n set targets6 { type ipv6_addr; }\n\
     counter through { }\n chain after { type filter hook output priority 100; policy accept;\n\
-    ip daddr @targets udp dport 9 counter name through\n ip6 daddr @targets6 udp dport 9 counter name through\n } }\n";
+    ip daddr @targets udp dport 9 counter name through\n ip6 daddr @targets6 udp dport 9 counter name through\n }\n }\n";
 
 /// A running prober.
 pub struct Prober {
