@@ -6,6 +6,7 @@
 //! | [`kernel`] | `react_kernel_*` | from a change that only a whole kernel has to an agent's decision |
 //! | [`uplink`] | `uplink_*`, `last_state_*` | from an Uplink or its last state to its condition, and what that costs |
 //! | [`burst`] | `burst_*` | a thousand states that change at once |
+//! | [`isolation`] | `isolation_*`, `memory_isolation_*` | from a pod's annotation to the node's nftables, and what that costs |
 //! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
 //! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
 //!
@@ -17,6 +18,7 @@ pub mod burst;
 pub mod crowd;
 pub mod footprint;
 pub mod hand;
+pub mod isolation;
 pub mod journal;
 pub mod kernel;
 pub mod measure;
