@@ -7,6 +7,7 @@
 //! | [`uplink`] | `uplink_*`, `last_state_*` | from an Uplink or its last state to its condition, and what that costs |
 //! | [`networks`] | `networks_*` | what tenant networks cost: one, many at once, on many nodes, in many namespaces, a restart |
 //! | [`burst`] | `burst_*` | a thousand states that change at once |
+//! | [`isolation`] | `isolation_*`, `memory_isolation_*` | from a pod's annotation to the node's nftables, and what that costs |
 //! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
 //! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
 //!
@@ -18,6 +19,7 @@ pub mod burst;
 pub mod crowd;
 pub mod footprint;
 pub mod hand;
+pub mod isolation;
 pub mod journal;
 pub mod kernel;
 pub mod measure;

@@ -10,6 +10,7 @@
 pub mod act;
 pub mod agents;
 pub mod fault;
+pub mod isolation;
 pub mod journal;
 pub mod last;
 pub mod verdict;

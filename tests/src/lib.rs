@@ -15,6 +15,7 @@ pub mod blue;
 pub mod chaos;
 pub mod churn;
 pub mod demo;
+pub mod isolation;
 pub mod manifests;
 pub mod observer;
 pub mod replay;

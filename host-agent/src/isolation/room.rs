@@ -296,3 +296,6 @@ fn observe_number(root: &std::path::Path, path: &str) -> Option<u64> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(root.join(path)).ok().map(|metadata| metadata.ino())
 }
+
+#[cfg(test)]
+mod tests;
