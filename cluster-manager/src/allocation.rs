@@ -18,6 +18,7 @@ mod ledger;
 mod ledger_tests;
 mod nads;
 mod nodes;
+mod pace;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use causeway_net::network::name::{NadKey, NetworkName, NodeName};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::leader::Leadership;
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
@@ -41,6 +43,7 @@ pub(crate) use self::ledger::{ClusterPlan, Identity};
 use self::ledger::{Ledger, Starved, Stir};
 use self::nads::Nads;
 use self::nodes::Nodes;
+use self::pace::Pace;
 use self::status::Statuses;
 use crate::observed::cr::CrKey;
 use crate::observed::{Sources, Stores};
@@ -61,7 +64,18 @@ pub(crate) struct Book {
     ledger: Arc<Mutex<Ledger>>,
     /// Whether the ledger is that of this term.
     made: Arc<AtomicBool>,
+    pace: Pace,
     wake: Wake,
+}
+
+/// A network that comes or goes at this moment: while it is there, Nodes may wait for it.
+pub(crate) struct AtWork<'b>(&'b Book);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let waited = self.0.pace.ends();
+        self.0.wake.nodes(waited);
+    }
 }
 
 /// Where a network is needed.
@@ -92,7 +106,24 @@ impl Book {
             networks: Arc::default(),
             leadership: leadership.clone(),
         };
-        Self { ledger: Arc::new(Mutex::new(Ledger::new(plan))), made: Arc::default(), wake }
+        Self {
+            ledger: Arc::new(Mutex::new(Ledger::new(plan))),
+            made: Arc::default(),
+            pace: Pace::default(),
+            wake,
+        }
+    }
+
+    /// Says that a network comes or goes, as long as the answer is kept.
+    pub(crate) fn at_work(&self) -> AtWork<'_> {
+        self.pace.begins();
+        AtWork(self)
+    }
+
+    /// How long a Node has to wait for networks that come or go; none where it is its turn.
+    fn waits(&self, node: &NodeName) -> Option<Duration> {
+        let nodes = self.lock().node_count();
+        self.pace.wait(node, nodes, Instant::now())
     }
 
     /// The numbers of a network that is about to be made.

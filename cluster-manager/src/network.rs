@@ -77,6 +77,7 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
+        let _at_work = self.book.at_work();
         let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
         let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace));
         // Before anything is done: a change that comes meanwhile must find who waits for it.

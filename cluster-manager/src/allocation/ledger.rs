@@ -355,6 +355,11 @@ impl Ledger {
         }
     }
 
+    /// How many nodes there are.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// What the cluster gives to all networks.
     pub(super) const fn plan(&self) -> &ClusterPlan {
         &self.plan

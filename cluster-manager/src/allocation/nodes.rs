@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{Book, Wake};
@@ -70,10 +71,14 @@ impl Room for Nodes {
         let node =
             self.stores.node(name).map_err(|error| NodeError::Unreadable { node: name.clone(), error })?;
         let Some(node) = node else {
+            self.book.pace.forget(name);
             let stir = self.book.lock().node_left(name);
             self.wake.stirred(stir);
             return Ok(Requeue::Gone);
         };
+        if let Some(wait) = self.book.waits(name) {
+            return Ok(Requeue::After(wait));
+        }
         let now = Timestamp::now();
         let (stir, verdict, expiry) = {
             let mut ledger = self.book.lock();
@@ -95,6 +100,7 @@ impl Room for Nodes {
         let patch = json!({"metadata": {
             "uid": node.uid, "resourceVersion": node.version, "annotations": changes,
         }});
+        self.book.pace.annotated(name, Instant::now());
         match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
             Ok(written) => {
                 if let Some(written) = Node::of(written) {
