@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use causeway_api::nad::Config;
 use causeway_net::activity::Mode;
-use causeway_net::network::name::{NadKey, NetworkName, NodeName};
+use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::leader::Leadership;
 use jiff::Timestamp;
@@ -124,6 +124,11 @@ impl Book {
     fn waits(&self, node: &NodeName) -> Option<Duration> {
         let nodes = self.lock().node_count();
         self.pace.wait(node, nodes, Instant::now())
+    }
+
+    /// The NetworkAttachmentDefinition of the primary network of a namespace.
+    pub(crate) fn primary_in(&self, namespace: &Namespace) -> Option<NadKey> {
+        self.lock().primary_in(namespace)
     }
 
     /// The numbers of a network that is about to be made.
@@ -250,6 +255,14 @@ impl Wake {
                     }
                 }
             }
+        }
+    }
+
+    /// Wakes whoever makes a network.
+    fn network(&self, key: CrKey) {
+        let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = networks.as_ref().filter(|_| self.leadership.leads()) {
+            queue.enqueue(key);
         }
     }
 

@@ -78,7 +78,8 @@ impl Room for Networks {
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
         let _at_work = self.book.at_work();
-        let world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
+        let mut world = observe::world(key, &self.stores, |cr| self.halt(cr))?;
+        observe::second_primaries(&mut world, &self.stores, |namespace| self.book.primary_in(namespace));
         let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace));
         // Before anything is done: a change that comes meanwhile must find who waits for it.
         let making = plan.sites.iter().filter(|(_, step)| matches!(step, SiteStep::Create(_)));

@@ -3,6 +3,7 @@
 
 mod passes;
 mod plans;
+mod rivals;
 mod texts;
 
 use std::collections::BTreeMap;
