@@ -20,6 +20,7 @@ mod ledger_tests;
 mod metrics;
 mod nads;
 mod nodes;
+mod pace;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ use std::time::Duration;
 
 use causeway_api::nad::Config;
 use causeway_net::activity::Mode;
-use causeway_net::network::name::{NadKey, NetworkName, NodeName};
+use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
 use causeway_net::render::{self, Cluster, ConfigError};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::health::Readiness;
@@ -40,6 +41,7 @@ use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
@@ -49,6 +51,7 @@ use self::ledger::{Ledger, Starved, Stir};
 use self::metrics::{Figures, Subnets};
 use self::nads::Nads;
 use self::nodes::Nodes;
+use self::pace::Pace;
 use self::status::Statuses;
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::nad::Nad;
@@ -73,8 +76,19 @@ pub(crate) struct Book {
     cluster: Arc<Cluster>,
     /// Whether the ledger is that of this term.
     made: Arc<AtomicBool>,
+    pace: Pace,
     wake: Wake,
     scale: ScaleMetrics,
+}
+
+/// A network that comes or goes at this moment: while it is there, Nodes may wait for it.
+pub(crate) struct AtWork<'b>(&'b Book);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let waited = self.0.pace.ends();
+        self.0.wake.nodes(waited);
+    }
 }
 
 /// Where a network is needed.
@@ -107,7 +121,7 @@ impl Book {
         };
         let ledger = Arc::new(Mutex::new(Ledger::new(plan)));
         let (cluster, scale) = (Arc::new(cluster.clone()), ScaleMetrics::default());
-        Self { ledger, cluster, made: Arc::default(), wake, scale }
+        Self { ledger, cluster, made: Arc::default(), pace: Pace::default(), wake, scale }
     }
 
     /// The same book, that keeps metrics with a series for each network.
@@ -129,6 +143,25 @@ impl Book {
     fn figures(&self) -> Vec<(NetworkName, Figures)> {
         let ledger = self.lock();
         if self.made.load(Ordering::Acquire) { ledger.figures() } else { Vec::new() }
+    }
+
+    }
+
+    /// Says that a network comes or goes, as long as the answer is kept.
+    pub(crate) fn at_work(&self) -> AtWork<'_> {
+        self.pace.begins();
+        AtWork(self)
+    }
+
+    /// How long a Node has to wait for networks that come or go; none where it is its turn.
+    fn waits(&self, node: &NodeName) -> Option<Duration> {
+        let nodes = self.lock().node_count();
+        self.pace.wait(node, nodes, Instant::now())
+    }
+
+    /// The NetworkAttachmentDefinition of the primary network of a namespace.
+    pub(crate) fn primary_in(&self, namespace: &Namespace) -> Option<NadKey> {
+        self.lock().primary_in(namespace)
     }
 
     /// The numbers of a network that is about to be made.
@@ -277,6 +310,14 @@ impl Wake {
                     }
                 }
             }
+        }
+    }
+
+    /// Wakes whoever makes a network.
+    fn network(&self, key: CrKey) {
+        let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = networks.as_ref().filter(|_| self.leadership.leads()) {
+            queue.enqueue(key);
         }
     }
 

@@ -97,7 +97,9 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let world = observe::world(key, &self.stores, |cr, there| self.halt(cr, there))?;
+        let _at_work = self.book.at_work();
+        let mut world = observe::world(key, &self.stores, |cr, there| self.halt(cr, there))?;
+        observe::second_primaries(&mut world, &self.stores, |namespace| self.book.primary_in(namespace));
         let vids = self.vids(key, &world);
         let plan = plan::network(&world, |cr, namespace| self.render(key, cr, namespace, &vids));
         // Before anything is done: a change that comes meanwhile must find who waits for it.

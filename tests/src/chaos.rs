@@ -28,8 +28,9 @@ use self::world::World;
 const NETWORKS: usize = 200;
 /// The longest time between two bursts, in milliseconds.
 const PAUSE: u64 = 150;
-/// How long the cluster manager may take to put everything right on a busy machine: its waits between attempts have grown.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long the cluster manager may be silent while something is not as it has to be: its waits between attempts have grown, to
+/// half a minute at most.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// The control plane and what happened to it.
 pub struct Chaos {
@@ -71,7 +72,7 @@ impl Chaos {
         }
         let end = Instant::now() + time;
         while Instant::now() < end {
-            self.replicas.are_as_left().await?;
+            self.replicas.are_as_left()?;
             if rng.u8(0..6) == 0 {
                 let blow = Blow::draw(&mut rng);
                 self.replicas.strike(blow).await.with_context(|| format!("{blow:?}"))?;
@@ -108,13 +109,17 @@ impl Chaos {
     /// # Errors
     /// Something is not as it has to be.
     pub async fn settles(&self) -> anyhow::Result<()> {
-        let begun = Instant::now();
+        let (mut mark, mut heard) = (self.world.audit.mark()?, Instant::now());
         loop {
             let problems = verdict::problems(&self.world.inventory().await?);
             if problems.is_empty() {
                 break;
             }
-            ensure!(begun.elapsed() < PATIENCE, "after the trouble:\n{}", problems.join("\n"));
+            let now = self.world.audit.mark()?;
+            if !self.world.writes(mark)?.is_empty() {
+                (mark, heard) = (now, Instant::now());
+            }
+            ensure!(heard.elapsed() < PATIENCE, "after the trouble:\n{}", problems.join("\n"));
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         self.world.comes_to_rest(PATIENCE).await?;

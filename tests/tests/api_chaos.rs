@@ -1,7 +1,7 @@
 //! Random trouble for tenant networks on a real API server: whatever happened, everybody has what is theirs, nobody has what
 //! another one has, nothing is left of what went, and a restart writes nothing.
 //!
-//! `CAUSEWAY_CHURN_SECONDS` (60) is how long things happen, in rounds of `CAUSEWAY_CHURN_ROUND` seconds (60) at most, each
+//! `CAUSEWAY_CHURN_SECONDS` (60) is how long things happen, in rounds of `CAUSEWAY_CHURN_ROUND` seconds (30) at most, each
 //! on a control plane of its own and with a verdict of its own.
 //! `CAUSEWAY_SEED` repeats the first round of a run that printed it.
 
@@ -15,7 +15,9 @@ use causeway_tests::chaos::Chaos;
 /// How long things happen if nobody says anything else.
 const SECONDS: u64 = 60;
 /// The longest round: what went wrong in it has to be found among what happened in it.
-const ROUND: u64 = 60;
+const ROUND: u64 = 30;
+/// Before the harness gives a test up without telling what happened.
+const DEADLINE: Duration = Duration::from_secs(170);
 
 #[expect(clippy::disallowed_methods, reason = "a test's settings come from the environment")]
 fn number(name: &str) -> anyhow::Result<Option<u64>> {
@@ -32,7 +34,8 @@ async fn round(seed: u64, time: Duration) -> anyhow::Result<()> {
         chaos.shake(seed, time).await?;
         chaos.settles().await
     };
-    let outcome = outcome.await;
+    let outcome = tokio::time::timeout(DEADLINE, outcome).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(anyhow!("still at it after {DEADLINE:?}")));
     println!("{}", chaos.summary());
     outcome.map_err(|error| {
         let logs = chaos.rig().log_tails();

@@ -191,6 +191,13 @@ pub(super) enum Refusal {
     Exhausted(String),
 }
 
+impl Refusal {
+    /// Whether another network is the primary one.
+    pub(super) const fn is_second_primary(&self) -> bool {
+        matches!(self, Self::SecondPrimary { .. })
+    }
+}
+
 /// What a node should be annotated with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeVerdict {
@@ -373,6 +380,16 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    /// How many nodes there are.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The NetworkAttachmentDefinition that is the primary one of a namespace.
+    pub(super) fn primary_in(&self, namespace: &Namespace) -> Option<NadKey> {
+        self.primaries.get(namespace)?.first().cloned()
     }
 
     /// What the cluster gives to all networks.

@@ -186,6 +186,10 @@ impl Nads {
             }
             Joined::Refused(refusal) => {
                 self.told.tell(key, nad, &refusal.to_string());
+                // A leader that died may have been about to make it: whoever it is of takes it back.
+                if let Some(controller) = nad.controller.as_ref().filter(|_| refusal.is_second_primary()) {
+                    self.wake.network(controller.cr.clone());
+                }
                 Ok(())
             }
         }

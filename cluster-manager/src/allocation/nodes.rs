@@ -73,10 +73,14 @@ impl Room for Nodes {
         let node =
             self.stores.node(name).map_err(|error| NodeError::Unreadable { node: name.clone(), error })?;
         let Some(node) = node else {
+            self.book.pace.forget(name);
             let stir = self.book.lock().node_left(name);
             self.wake.stirred(stir);
             return Ok(Requeue::Gone);
         };
+        if let Some(wait) = self.book.waits(name) {
+            return Ok(Requeue::After(wait));
+        }
         let now = Timestamp::now();
         let (stir, verdict, expiry) = {
             let mut ledger = self.book.lock();
@@ -102,6 +106,7 @@ impl Room for Nodes {
             "uid": node.uid, "resourceVersion": node.version, "annotations": changes,
         }});
         let begun = Instant::now();
+        self.book.pace.annotated(name, begun);
         match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
             Ok(written) => {
                 self.measure(&node, changes_of_subnets, begun.elapsed());

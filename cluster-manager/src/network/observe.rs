@@ -55,7 +55,7 @@ pub(super) struct Site {
     pub(super) nad: Result<Option<Arc<Nad>>, Unreadable>,
     /// Whether it was made and the watch does not show it yet.
     pub(super) unseen: bool,
-    /// Name of another primary network's NetworkAttachmentDefinition in it.
+    /// Name of another primary network's NetworkAttachmentDefinition in it, that was first.
     pub(super) rival: Option<String>,
     /// Pods that use the network there.
     pub(super) users: Vec<NamespacedName>,
@@ -163,6 +163,30 @@ fn site(key: &CrKey, cr: &Cr, namespace: &Namespace, takes_primary: bool, stores
         rival,
         users: if terminating { stores.index.users_of(&own) } else { Vec::new() },
         unreadable: if terminating { stores.index.unreadable_in(namespace) } else { Vec::new() },
+    }
+}
+
+/// Finds NetworkAttachmentDefinitions of a primary network in namespaces of which `primary` says that another one is the
+/// primary one: a leader that died may have been about to make it when the next one took stock.
+pub(super) fn second_primaries(
+    world: &mut World,
+    stores: &Stores,
+    primary: impl Fn(&Namespace) -> Option<NadKey>,
+) {
+    let Some(cr) = world.cr.as_ref().filter(|cr| cr.is_primary()) else { return };
+    for site in &mut world.sites {
+        let own = world.key.nad_in(&site.namespace);
+        if !matches!(&site.nad, Ok(Some(nad)) if nad.is_of(&cr.uid)) {
+            continue;
+        }
+        let first = primary(&site.namespace).filter(|first| *first != own);
+        // The ledger may not have heard yet that it is gone.
+        let is_there = |first: &NadKey| matches!(stores.nad(first), Ok(Some(nad)) if nad.is_primary());
+        if let Some(first) = first.filter(is_there) {
+            site.rival = Some(first.name().to_owned());
+            site.users = stores.index.users_of(&own);
+            site.unreadable = stores.index.unreadable_in(&site.namespace);
+        }
     }
 }
 

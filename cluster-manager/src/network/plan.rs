@@ -167,16 +167,18 @@ fn in_namespace(key: &CrKey, cr: &Cr, site: &Site, config: Result<Config, String
                 "foreign NetworkAttachmentDefinition with the desired name already exist [{name}]"
             ));
         }
-        if nad.terminating {
+        let second = site.rival.as_ref().filter(|_| primary);
+        if nad.terminating || second.is_some() {
             let held = Held {
                 key: key.nad_in(&site.namespace),
                 nad: Arc::new(nad.clone()),
                 users: site.users.clone(),
                 unreadable: site.unreadable.clone(),
             };
-            return match removal(&held) {
-                Removal::Refuse(_) => SiteStep::Terminating,
-                removal @ Removal::Delete { .. } => SiteStep::LetGo(removal),
+            return match (removal(&held), second) {
+                (removal @ Removal::Delete { .. }, _) => SiteStep::LetGo(removal),
+                (Removal::Refuse(_), Some(rival)) => SiteStep::Refuse(primary_exists(&site.namespace, rival)),
+                (Removal::Refuse(_), None) => SiteStep::Terminating,
             };
         }
     }

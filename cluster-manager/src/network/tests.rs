@@ -5,6 +5,7 @@ mod evpn;
 mod leftovers;
 mod passes;
 mod plans;
+mod rivals;
 mod texts;
 mod transports;
 mod vteps;

@@ -269,6 +269,10 @@ impl Act {
             Err(kube::Error::Api(status)) if is_about_what_is_there(status.code, &status.message) => {
                 Ok(Outcome::Refused)
             }
+            // What has the name by now is of another shape: it was made while its namesake was on its way out.
+            Err(kube::Error::Api(status)) if status.code == 422 && matches!(self, Self::Extend(_)) => {
+                Ok(Outcome::Refused)
+            }
             Err(error) => Err(error.into()),
         }
     }

@@ -134,7 +134,7 @@ impl Replicas {
     ///
     /// # Errors
     /// None runs.
-    pub async fn are_as_left(&self) -> anyhow::Result<()> {
+    pub fn are_as_left(&self) -> anyhow::Result<()> {
         if self.0.iter().any(|replica| replica.process.is_running()) {
             return Ok(());
         }

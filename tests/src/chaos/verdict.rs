@@ -30,7 +30,7 @@ struct Network<'i> {
     /// Name of its NetworkAttachmentDefinitions.
     name: String,
     /// Name of the network itself.
-    network: String,
+    known_as: String,
     meta: &'i ObjectMeta,
     spec: NetworkSpec,
     conditions: &'i [Condition],
@@ -119,7 +119,7 @@ fn networks(inventory: &Inventory) -> Vec<Network<'_>> {
         Network {
             what: format!("ClusterUserDefinedNetwork {}", cudn.name_any()),
             name: cudn.name_any(),
-            network: format!("cluster_udn_{}", cudn.name_any()),
+            known_as: format!("cluster_udn_{}", cudn.name_any()),
             meta: &cudn.metadata,
             spec: cudn.spec.network.clone(),
             conditions: cudn.conditions(),
@@ -132,7 +132,7 @@ fn networks(inventory: &Inventory) -> Vec<Network<'_>> {
         Network {
             what: format!("UserDefinedNetwork {}", name_of(&udn.metadata)),
             name: udn.name_any(),
-            network: format!("{namespace}_{}", udn.name_any()),
+            known_as: format!("{namespace}_{}", udn.name_any()),
             meta: &udn.metadata,
             spec: udn.spec.network(),
             conditions: udn.status.as_ref().map_or(&[], |status| &status.conditions),
@@ -162,7 +162,7 @@ fn definitions(inventory: &Inventory, networks: &[Network<'_>], problems: &mut V
         let role = if network.primary() { "primary" } else { "secondary" };
         let topology = if network.layer3() { "layer3" } else { "layer2" };
         let wanted = [
-            ("name", network.network.as_str()),
+            ("name", network.known_as.as_str()),
             ("netAttachDefName", key.as_str()),
             ("role", role),
             ("topology", topology),
@@ -176,7 +176,7 @@ fn definitions(inventory: &Inventory, networks: &[Network<'_>], problems: &mut V
                 problems.push(format!("{field} of {key} is {found:?} instead of {wanted:?}"));
             }
         }
-        if nad.annotations().get(NETWORK_NAME) != Some(&network.network) {
+        if nad.annotations().get(NETWORK_NAME) != Some(&network.known_as) {
             problems.push(format!("{key} is not annotated with its network"));
         }
         if !nad.labels().contains_key(USER_DEFINED_NETWORK) {
@@ -287,7 +287,7 @@ fn nodes(inventory: &Inventory, networks: &[Network<'_>], there: &There, problem
     let present: BTreeSet<&String> = there.values().collect();
     let layer3 = networks.iter().filter(|network| network.layer3() && present.contains(&network.what));
     let ranges: BTreeMap<&str, &Network<'_>> =
-        layer3.map(|network| (network.network.as_str(), network)).collect();
+        layer3.map(|network| (network.known_as.as_str(), network)).collect();
     let mut taken: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut take = |what: &str, value: String, node: &Node, problems: &mut Vec<String>| {
         if let Some(other) = taken.insert((what.to_owned(), value.clone()), node.name_any()) {
