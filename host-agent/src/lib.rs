@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+pub mod kubelet;
 
 use causeway_agent::discovery::{Discovery, Metrics};
 use causeway_agent::heard;

@@ -109,6 +109,7 @@ impl Introspection {
             stores: self.sections.iter().flat_map(|section| section.stores()).chain(shared).collect(),
             sections: self.sections.iter().map(|section| section.name().to_owned()).collect(),
             uplinks: None,
+            kubelet: None,
         };
         for section in &self.sections {
             section.describe(request, &mut answer);
