@@ -110,6 +110,7 @@ impl Introspection {
             sections: self.sections.iter().map(|section| section.name().to_owned()).collect(),
             uplinks: None,
             kubelet: None,
+            isolation: None,
         };
         for section in &self.sections {
             section.describe(request, &mut answer);

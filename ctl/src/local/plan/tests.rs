@@ -16,6 +16,7 @@ fn agent(role: &str) -> AgentView {
         stores: vec![StoreView { name: "ovsdb".into(), ready: true, reason: String::new(), objects: None }],
         uplinks: None,
         kubelet: None,
+        isolation: None,
         candidates: Vec::new(),
     }
 }
