@@ -1,15 +1,16 @@
-//! The host side of a node: what an Uplink's interface looks like to the host.
+//! The host side of a node: what an Uplink's interface looks like to the host, and which pods its processes may reach.
 //!
-//! In: links, addresses, routes and sysfs of this network namespace; the Uplinks of this node. Out: the host's half of
-//! each UplinkState, or on a regular node a value that the card side publishes together with its own half.
+//! In: links, addresses, routes and sysfs of this network namespace; the Uplinks of this node; pods. Out: the host's half of
+//! each UplinkState, or on a regular node a value that the card side publishes together with its own half; rules of nftables.
 //!
 //! Never talks to Open vSwitch or OVN: there is none on the host of a card.
 //!
-//! First file to read: [`discovery`]. [`start`] puts the role together.
+//! First file to read: [`discovery`], then [`isolation`]. [`start`] puts the role together.
 
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+pub mod isolation;
 pub mod kubelet;
 
 use causeway_agent::discovery::{Discovery, Metrics};
@@ -22,10 +23,12 @@ use causeway_netlink::{NetlinkStore, Sysfs};
 use causeway_runtime::settings::Settings;
 use causeway_runtime::start::{Context, Failure};
 use kube::Client;
+use tokio::sync::watch;
 use tracing::warn;
 
 use self::discovery::plan::Families;
 use self::discovery::{DpuHostHalf, HostEyes, listen, seen};
+use self::kubelet::Kubelet;
 
 /// What of the settings discovery of interfaces depends on.
 #[must_use]
@@ -47,14 +50,21 @@ pub fn eyes(settings: &Settings, netlink: NetlinkStore) -> HostEyes {
     HostEyes::new(netlink, Sysfs::new("/sys"), families(settings), settings.simulate_dpu)
 }
 
+/// Starts isolation of pods from the processes of this host, on a regular node and on a host that has a card.
+pub fn isolate(context: &mut Context, client: &Client) {
+    let (_, kubelet) = watch::channel(Kubelet::Unknown);
+    isolation::start(context, client, kubelet);
+}
+
 /// Starts the role of a host that has a card: its tasks run under `context`.
 ///
 /// # Errors
 /// Nothing here waits for the kernel or the API server; an error is a failure to set up.
 pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> Result<(), Failure> {
+    isolate(context, client);
     let settings = &context.settings;
     if !settings.features.uplinks() {
-        warn!("Uplinks are off; this agent has nothing to do");
+        warn!("Uplinks are off; interfaces are not looked for");
         return Ok(());
     }
     let node = settings.identity.clone();

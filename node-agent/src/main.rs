@@ -19,6 +19,7 @@ const PROGRAM: Program = Program {
 
 async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let client = connect(&context.settings.kube).await?;
+    causeway_host_agent::isolate(context, &client);
     let netlink = kernel::open(context)?;
     let host = Box::new(causeway_host_agent::eyes(&context.settings, netlink.clone()));
     let looker = causeway_dpu_agent::start(context, &client, &netlink, HostSource::Local(host))?;

@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("causeway-net", &["causeway-api"]),
     ("causeway-runtime", &[]),
     ("causeway-netlink", &[]),
+    ("causeway-nft", &[]),
     ("causeway-proto", &[]),
     ("ovsdb", &[]),
     (
@@ -26,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "causeway-runtime",
             "causeway-agent",
             "causeway-netlink",
+            "causeway-nft",
             "causeway-proto",
         ],
     ),

@@ -87,7 +87,7 @@ fn about(component: Component) -> &'static str {
             "The cluster manager: conditions and finalizers of Uplinks, collection of UplinkStates, tenant networks,\nmirrored EndpointSlices, its lease."
         }
         Component::HostAgent => {
-            "The host agent: the host's half of its node's UplinkStates, and their creation and deletion."
+            "The host agent: the host's half of its node's UplinkStates, their creation and deletion; isolation of pods."
         }
         Component::DpuAgent => {
             "Cards: the card's half of the UplinkStates of the node they serve. They delete only where no host agent\n\
@@ -95,7 +95,7 @@ fn about(component: Component) -> &'static str {
              the account causeway-dpu-agent is that of the pod, in the cluster that the card is a node of, and may\n\
              do nothing."
         }
-        Component::NodeAgent => "The agent of a regular node: its node's UplinkStates.",
+        Component::NodeAgent => "The agent of a regular node: its node's UplinkStates, isolation of pods.",
     }
 }
 
@@ -137,14 +137,25 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             // Events on objects in tenants' namespaces.
             events(),
         ],
-        Component::HostAgent | Component::DpuAgent | Component::NodeAgent => vec![
-            rule(GROUP, &["uplinks"], &["list", "watch"]),
-            // For blockOwnerDeletion, where OwnerReferencesPermissionEnforcement is on.
-            rule(GROUP, &["uplinks/finalizers"], &["update"]),
-            rule(GROUP, &["uplinkstates"], &["get", "list", "watch", "create", "patch", "delete"]),
-            rule("", &["nodes"], &["list", "watch"]),
-        ],
+        Component::HostAgent | Component::NodeAgent => {
+            let mut rules = uplink_states();
+            // Isolation: addresses and open ports of pods, and Events on those whose annotations cannot be used.
+            rules.extend([rule("", &["pods"], &["list", "watch"]), events()]);
+            rules
+        }
+        Component::DpuAgent => uplink_states(),
     }
+}
+
+/// What both sides of a node do with UplinkStates.
+fn uplink_states() -> Vec<Value> {
+    vec![
+        rule(GROUP, &["uplinks"], &["list", "watch"]),
+        // For blockOwnerDeletion, where OwnerReferencesPermissionEnforcement is on.
+        rule(GROUP, &["uplinks/finalizers"], &["update"]),
+        rule(GROUP, &["uplinkstates"], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule("", &["nodes"], &["list", "watch"]),
+    ]
 }
 
 /// The right that `deploy/admission/access-node-roles.yaml` asks for.

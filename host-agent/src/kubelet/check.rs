@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use causeway_nft::{Cgroup, InvalidCgroupPath, Match};
 use causeway_runtime::settings::CgroupPath;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -29,6 +30,9 @@ pub enum Refusal {
     /// The same transaction without the match fails too.
     #[error("nftables cannot be used: {0}")]
     Nftables(String),
+    /// The path cannot stand in a rule.
+    #[error(transparent)]
+    Path(#[from] InvalidCgroupPath),
     /// There is no such program.
     #[error("the program {} cannot be run: {error}", program.display())]
     Program {
@@ -52,23 +56,22 @@ pub enum Refusal {
 /// # Cancellation
 /// `nft` is killed; its transaction happens whole or not at all.
 pub async fn check(nft: &Path, path: &CgroupPath) -> Result<(), Refusal> {
-    let Err(said) = load(nft, script(Some(path))).await? else { return Ok(()) };
+    let Err(said) = load(nft, script(Some(&expression(path)?))).await? else { return Ok(()) };
     match load(nft, script(None)).await? {
         Ok(()) => Err(Refusal::Match(said)),
         Err(said) => Err(Refusal::Nftables(said)),
     }
 }
 
-/// The match, as it stands in rules. A quoted name: `@` would begin a reference to a set.
-#[must_use]
-pub fn expression(path: &CgroupPath) -> String {
-    let quoted = path.as_str().replace('\\', "\\\\").replace('"', "\\\"");
-    format!("socket cgroupv2 level {} \"{quoted}\"", path.level())
+/// The match, as it stands in the rule that isolation loads.
+fn expression(path: &CgroupPath) -> Result<String, Refusal> {
+    let path = causeway_nft::CgroupPath::parse(path.as_str())?;
+    Ok(Match::Cgroup(Cgroup::new(&path, None)).to_string())
 }
 
-fn script(path: Option<&CgroupPath>) -> String {
-    let rule = path
-        .map_or_else(String::new, |path| format!("add rule {TABLE} {CHAIN} {} accept\n", expression(path)));
+fn script(expression: Option<&str>) -> String {
+    let rule =
+        expression.map_or_else(String::new, |words| format!("add rule {TABLE} {CHAIN} {words} accept\n"));
     format!(
         "add table {TABLE}\n\
          add chain {TABLE} {CHAIN} {{ type filter hook output priority 0; \

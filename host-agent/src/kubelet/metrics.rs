@@ -21,21 +21,22 @@ pub struct Metrics {
 impl Metrics {
     /// Adds them to a registry.
     pub fn register(registry: &mut Registry) -> Self {
+        let registry = registry.sub_registry_with_prefix("isolation");
         let metrics =
             Self { mode: Family::default(), tracking: Family::default(), reloads: Counter::default() };
         registry.register(
-            "isolation_mode",
+            "mode",
             "1 for the way in which the kubelet is told apart from other processes of the host: its cgroup is being \
              looked for, the kubelet passes, or closed (the kubelet's probes are dropped too)",
             metrics.mode.clone(),
         );
         registry.register(
-            "isolation_restart_tracking",
+            "restart_tracking",
             "1 where a kubelet that starts again is noticed by that means",
             metrics.tracking.clone(),
         );
         registry.register(
-            "isolation_cgroup_generations",
+            "cgroup_generations",
             "How often rules had to be loaded for the kubelet's cgroup",
             metrics.reloads.clone(),
         );
