@@ -29,8 +29,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use causeway_runtime::backoff::{Backoff, jittered};
+use causeway_runtime::events::{EventMetrics, Publisher, Reporter};
 use causeway_runtime::settings::{CgroupPath, Settings};
+use causeway_runtime::start::Context;
 use causeway_runtime::telemetry::chain;
+use kube::Client;
+use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -44,6 +48,9 @@ pub use self::state::Telling;
 use self::state::{Cause, Next, State};
 use self::systemd::Words;
 pub use self::voice::Voice;
+
+/// The program, as Events name it.
+const PROGRAM: &str = "causeway-isolation";
 
 /// systemd's private socket. Source: systemd, `src/shared/bus-util.c`.
 const SYSTEMD: &str = "/run/systemd/private";
@@ -88,6 +95,22 @@ impl Kubelet {
             Self::Unsupported { .. } => "closed",
         }
     }
+}
+
+/// Starts following the kubelet's cgroup: its task runs under `context`. Returns what rules have to follow, and what there
+/// is to tell to those who ask the agent.
+pub fn start(context: &mut Context, client: &Client) -> (watch::Receiver<Kubelet>, section::KubeletRoom) {
+    let node = context.settings.identity.clone();
+    let metrics = Metrics::register(&mut context.registry);
+    let reporter = Reporter { program: PROGRAM, instance: node.clone() };
+    // Two Events in a lifetime: not worth numbers of their own beside those of the rooms.
+    let events = EventMetrics::register(&mut Registry::default());
+    let (recorder, publisher) = Publisher::new(client.clone(), reporter, events);
+    let follower = Follower::new(Options::of(&context.settings), Voice::new(&node, recorder), metrics);
+    let (kubelet, section, stop) = (follower.kubelet(), follower.section(), context.tasks.stop());
+    context.tasks.spawn("kubelet-events", publisher.run(stop.clone()));
+    context.tasks.spawn("kubelet", follower.run(stop));
+    (kubelet, section)
 }
 
 /// Where to look and what to ask.

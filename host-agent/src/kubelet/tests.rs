@@ -1,9 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use causeway_runtime::events::{EventMetrics, Happening, Recorder};
+use causeway_runtime::events::{Happening, Recorder};
 use prometheus_client::encoding::text::encode;
-use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
