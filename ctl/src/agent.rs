@@ -1,5 +1,6 @@
 //! What agents say about themselves, over their sockets.
 
+pub mod guard;
 pub mod render;
 pub mod view;
 
@@ -66,10 +67,19 @@ pub enum AgentError {
 /// # Errors
 /// [`AgentError`] at the latest after five seconds.
 pub async fn ask(socket: &Path, uplink: Option<&str>) -> Result<AgentView, AgentError> {
-    timeout(DEADLINE, answer(socket, uplink)).await.map_err(|_| AgentError::Silent(socket.to_owned()))?
+    let request = DescribeRequest { uplink: uplink.map(str::to_owned), ..DescribeRequest::default() };
+    ask_for(socket, request).await
 }
 
-async fn answer(socket: &Path, uplink: Option<&str>) -> Result<AgentView, AgentError> {
+/// Asks the agent behind a socket.
+///
+/// # Errors
+/// [`AgentError`] at the latest after five seconds.
+pub async fn ask_for(socket: &Path, request: DescribeRequest) -> Result<AgentView, AgentError> {
+    timeout(DEADLINE, answer(socket, request)).await.map_err(|_| AgentError::Silent(socket.to_owned()))?
+}
+
+async fn answer(socket: &Path, request: DescribeRequest) -> Result<AgentView, AgentError> {
     let at = || socket.to_owned();
     let stream = UnixStream::connect(socket).await;
     let stream = stream.map_err(|source| AgentError::Connect { socket: at(), source })?;
@@ -78,7 +88,6 @@ async fn answer(socket: &Path, uplink: Option<&str>) -> Result<AgentView, AgentE
     // Its errors reach the call.
     let running = tokio::spawn(connection);
     let mut client = IntrospectClient::with_origin(Channel(sender), Uri::from_static("http://agent"));
-    let request = DescribeRequest { uplink: uplink.map(str::to_owned) };
     let answer = client.describe(request).await;
     running.abort();
     match answer {

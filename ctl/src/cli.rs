@@ -13,10 +13,12 @@ use crate::cluster::{self, Access};
 use crate::error::CtlError;
 use crate::exit::Exit;
 use crate::explain;
+use crate::isolation::ask::{PodName, Port, ProcessName};
+use crate::isolation::{self, observe::Question};
 use crate::output::{Format, print};
 use crate::{agent, dump, local};
 
-/// Explains, checks and gathers what Causeway does with Uplinks.
+/// Explains, checks and gathers what Causeway does with Uplinks, and with pods of primary networks.
 #[derive(Debug, Parser)]
 #[command(name = "causewayctl", version, max_term_width = 100)]
 struct Cli {
@@ -44,6 +46,9 @@ enum Command {
     /// About Uplinks.
     #[command(subcommand)]
     Uplink(UplinkCommand),
+    /// About isolation of pods from the processes of their nodes.
+    #[command(subcommand)]
+    Isolation(IsolationCommand),
     /// Tells whether the installation is as this version needs it, and on a node whether the node is.
     Check(CheckArgs),
     /// Gathers what a supporter needs, without secrets.
@@ -67,6 +72,31 @@ struct ExplainArgs {
     node: Option<String>,
     #[command(flatten)]
     sockets: Sockets,
+}
+
+#[derive(Debug, Subcommand)]
+enum IsolationCommand {
+    /// Tells how the kubelet is let through, which sets a pod is in and why, and what a process may reach.
+    Explain(IsolationArgs),
+}
+
+#[derive(Debug, Args)]
+struct IsolationArgs {
+    /// Node whose agent is expected to answer (default: whichever answers).
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Explain this pod.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pod: Option<PodName>,
+    /// Tell what this process may do to the pod: its number on this machine, or the path of a cgroup.
+    #[arg(long, value_name = "PID|CGROUP", requires = "pod")]
+    process: Option<ProcessName>,
+    /// What the process wants to reach: tcp/80, udp/53, sctp/1, icmp (default: a port that is not open).
+    #[arg(long, value_name = "PORT", requires = "process")]
+    port: Option<Port>,
+    /// Socket of the node's agent.
+    #[arg(long, value_name = "PATH", default_value = causeway_proto::INTROSPECT_SOCKET)]
+    socket: PathBuf,
 }
 
 /// Which agents to ask.
@@ -142,6 +172,9 @@ async fn command(cli: &Cli) -> Result<Exit, CtlError> {
     let access = Access { kubeconfig: kubeconfig.clone(), context: context.clone() };
     match &cli.command {
         Command::Uplink(UplinkCommand::Explain(args)) => explain(&access, args, *output).await,
+        Command::Isolation(IsolationCommand::Explain(args)) => {
+            explain_isolation(&access, args, *output).await
+        }
         Command::Check(args) => check(&access, args, *output).await,
         Command::Dump(args) => dump(&access, args, *output).await,
         Command::Agent(args) => {
@@ -161,6 +194,25 @@ async fn explain(access: &Access, args: &ExplainArgs, output: Format) -> Result<
     let explanation = explain::plan::explain(&world);
     print(&explanation, output, now)?;
     Ok(if explanation.stops_at.is_none() { Exit::Good } else { Exit::Problem })
+}
+
+async fn explain_isolation(access: &Access, args: &IsolationArgs, output: Format) -> Result<Exit, CtlError> {
+    // The agent knows all but the pod.
+    let client = match &args.pod {
+        Some(_) => Some(cluster::connect(access).await?),
+        None => None,
+    };
+    let question = Question {
+        node: args.node.clone(),
+        socket: args.socket.clone(),
+        pod: args.pod.clone(),
+        process: args.process.clone(),
+        port: args.port,
+    };
+    let world = isolation::observe::world(client.as_ref(), &question).await?;
+    let explanation = isolation::plan::explain(&world);
+    print(&explanation, output, Timestamp::now())?;
+    Ok(if explanation.problems.is_empty() { Exit::Good } else { Exit::Problem })
 }
 
 async fn check(access: &Access, args: &CheckArgs, output: Format) -> Result<Exit, CtlError> {

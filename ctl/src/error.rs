@@ -37,6 +37,16 @@ pub enum CtlError {
         /// Its name.
         name: String,
     },
+    /// An agent answers that serves another node.
+    #[error("the agent on {} serves node {node}, not {wanted}: call this on node {wanted}, or give its --socket", socket.display())]
+    OtherNode {
+        /// The node that was asked for.
+        wanted: String,
+        /// The socket.
+        socket: PathBuf,
+        /// The node of its agent.
+        node: String,
+    },
     /// An agent does not answer.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -61,7 +71,7 @@ impl CtlError {
         match self {
             Self::Access(_) | Self::Refused { .. } | Self::Cluster { .. } => Exit::Cluster,
             Self::NotFound { .. } => Exit::NotFound,
-            Self::Agent(_) => Exit::Agent,
+            Self::Agent(_) | Self::OtherNode { .. } => Exit::Agent,
             Self::Write { .. } | Self::Start(_) => Exit::Output,
         }
     }

@@ -17,8 +17,9 @@ pub mod vswitch;
 use causeway_agent::discovery::{Discovery, Metrics};
 use causeway_agent::half::Half;
 use causeway_agent::heard;
-use causeway_agent::introspect::Introspection;
+use causeway_agent::introspect::{Introspection, Section};
 use causeway_agent::kernel;
+use causeway_net::role::Role;
 use causeway_netlink::{NetlinkStore, Sysfs};
 use causeway_runtime::start::{Context, Failure};
 use kube::Client;
@@ -28,7 +29,7 @@ use self::discovery::{BridgeEyes, BridgeHalf, HostSource, listen, seen};
 use self::vswitch::{Bridge, Interface, Port};
 
 /// Starts the role of the side that holds the bridge: its tasks run under `context`. Returns how the listeners of the
-/// host's side ask for another look; none if Uplinks are off.
+/// host's side ask for another look; none if Uplinks are off. `told` is what other rooms of the process have to tell.
 ///
 /// # Errors
 /// The address of the Open vSwitch database cannot be understood. Nothing here waits for a server.
@@ -37,10 +38,13 @@ pub fn start(
     client: &Client,
     netlink: &NetlinkStore,
     host: HostSource,
+    told: Vec<Box<dyn Section>>,
 ) -> Result<Option<causeway_agent::look::Looker>, Failure> {
     let settings = &context.settings;
     if !settings.features.uplinks() {
-        warn!("Uplinks are off; this agent has nothing to do");
+        warn!("Uplinks are off; bridges are not looked for");
+        let role = if matches!(host, HostSource::Local(_)) { Role::Full } else { Role::Dpu };
+        Introspection::new(role, &settings.identity).sections(told).serve(context);
         return Ok(None);
     }
     let remotes: ovsdb::Remotes = settings.ovsdb_address.parse()?;
@@ -57,6 +61,7 @@ pub fn start(
     let (role, seen) = (half.role(), eyes());
     let discovery = Discovery::new(client, &node, settings.resync, metrics, half);
     Introspection::new(role, &node)
+        .sections(told)
         .section(discovery.section().candidates(move || seen::candidates(&seen)))
         .store("kernel", kernel::check(netlink))
         .store("ovsdb", check(&ovs))

@@ -24,6 +24,7 @@ pub mod pod;
 pub mod ports;
 mod removal;
 mod room;
+pub mod section;
 mod tell;
 
 use std::path::Path;
@@ -62,8 +63,13 @@ const LISTEN: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_
 /// One room that passes on one key.
 const LIMITS: Limits = Limits { parallelism: 1, resync: None, drain: Duration::from_millis(1500) };
 
-/// Starts isolation, or its removal where networks are off: its tasks run under `context`.
-pub fn start(context: &mut Context, client: &Client, kubelet: cell::Receiver<Kubelet>) {
+/// Starts isolation, or its removal where networks are off: its tasks run under `context`. Returns what it has to tell;
+/// nothing where it is off.
+pub fn start(
+    context: &mut Context,
+    client: &Client,
+    kubelet: cell::Receiver<Kubelet>,
+) -> Option<section::PodRoom> {
     let metrics = Metrics::register(&mut context.registry);
     let queue = KeyQueue::default();
     queue.enqueue(Table);
@@ -73,7 +79,7 @@ pub fn start(context: &mut Context, client: &Client, kubelet: cell::Receiver<Kub
         context.tasks.spawn("isolation-removal", async move {
             engine::run(removal, queue, LIMITS, &metrics.engine, stop).await;
         });
-        return;
+        return None;
     }
     let (settings, nft, news) = (&context.settings, Nft::default(), News::new(queue.clone()));
     let node = settings.identity.clone();
@@ -94,6 +100,7 @@ pub fn start(context: &mut Context, client: &Client, kubelet: cell::Receiver<Kub
         metrics: metrics.clone(),
         memory: tokio::sync::Mutex::default(),
     };
+    let told = section::PodRoom::new(settings.families, watch.store());
     let (store, limits) = (watch.store(), Limits { resync: settings.resync, ..LIMITS });
     let (tasks, stop) = (context.tasks.clone(), context.tasks.stop());
     readiness(context, store.clone(), progress);
@@ -107,6 +114,7 @@ pub fn start(context: &mut Context, client: &Client, kubelet: cell::Receiver<Kub
         tokio::join!(engine, hear(watcher, &nft, &news, &metrics, &stop));
     });
     info!("Host isolation started");
+    Some(told)
 }
 
 /// The watch of pods.

@@ -15,7 +15,7 @@ pub mod kubelet;
 
 use causeway_agent::discovery::{Discovery, Metrics};
 use causeway_agent::heard;
-use causeway_agent::introspect::Introspection;
+use causeway_agent::introspect::{Introspection, Section};
 use causeway_agent::kernel;
 use causeway_net::host_data::InterfaceAddress;
 use causeway_net::role::Role;
@@ -50,10 +50,19 @@ pub fn eyes(settings: &Settings, netlink: NetlinkStore) -> HostEyes {
     HostEyes::new(netlink, Sysfs::new("/sys"), families(settings), settings.simulate_dpu)
 }
 
-/// Starts isolation of pods from the processes of this host, on a regular node and on a host that has a card.
-pub fn isolate(context: &mut Context, client: &Client) {
-    let (_, kubelet) = watch::channel(Kubelet::Unknown);
-    isolation::start(context, client, kubelet);
+/// Starts isolation of pods from the processes of this host, on a regular node and on a host that has a card. Returns what
+/// it has to tell to those who ask the agent.
+pub fn isolate(context: &mut Context, client: &Client) -> Vec<Box<dyn Section>> {
+    if !context.settings.features.user_defined_networks() {
+        // What is left of it is removed; nobody has to be let through.
+        let (_, kubelet) = watch::channel(Kubelet::Unknown);
+        isolation::start(context, client, kubelet);
+        return Vec::new();
+    }
+    let (kubelet, room) = kubelet::start(context, client);
+    let pods = isolation::start(context, client, kubelet);
+    let pods = pods.map(|pods| -> Box<dyn Section> { Box::new(pods) });
+    [Some(Box::new(room) as Box<dyn Section>), pods].into_iter().flatten().collect()
 }
 
 /// Starts the role of a host that has a card: its tasks run under `context`.
@@ -61,13 +70,15 @@ pub fn isolate(context: &mut Context, client: &Client) {
 /// # Errors
 /// Nothing here waits for the kernel or the API server; an error is a failure to set up.
 pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> Result<(), Failure> {
-    isolate(context, client);
+    let sections = isolate(context, client);
     let settings = &context.settings;
+    let node = settings.identity.clone();
+    let introspection = Introspection::new(Role::DpuHost, &node).sections(sections);
     if !settings.features.uplinks() {
         warn!("Uplinks are off; interfaces are not looked for");
+        introspection.serve(context);
         return Ok(());
     }
-    let node = settings.identity.clone();
     let metrics = Metrics::register(&mut context.registry);
     let half = DpuHostHalf(eyes(settings, netlink.clone()));
     let discovery = Discovery::new(client, &node, settings.resync, metrics, half);
@@ -75,7 +86,7 @@ pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> 
         let netlink = netlink.clone();
         move || seen::candidates(&netlink)
     };
-    Introspection::new(Role::DpuHost, &node)
+    introspection
         .section(discovery.section().candidates(seen))
         .store("kernel", kernel::check(netlink))
         .serve(context);

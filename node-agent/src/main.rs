@@ -19,10 +19,10 @@ const PROGRAM: Program = Program {
 
 async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let client = connect(&context.settings.kube).await?;
-    causeway_host_agent::isolate(context, &client);
+    let told = causeway_host_agent::isolate(context, &client);
     let netlink = kernel::open(context)?;
     let host = Box::new(causeway_host_agent::eyes(&context.settings, netlink.clone()));
-    let looker = causeway_dpu_agent::start(context, &client, &netlink, HostSource::Local(host))?;
+    let looker = causeway_dpu_agent::start(context, &client, &netlink, HostSource::Local(host), told)?;
     if let Some(looker) = looker {
         let listener = listen::listen(netlink, looker, context.tasks.stop());
         context.tasks.spawn("host-listener", listener);

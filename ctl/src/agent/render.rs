@@ -34,6 +34,7 @@ impl Shown for AgentView {
                 }
             }
         }
+        guard_text(&mut text, self);
         if !self.candidates.is_empty() {
             line(&mut text, format_args!("Seen here:"));
         }
@@ -45,6 +46,16 @@ impl Shown for AgentView {
             );
         }
         text
+    }
+}
+
+/// What an agent says about isolation of pods from its host.
+fn guard_text(text: &mut String, view: &AgentView) {
+    if let Some(kubelet) = &view.kubelet {
+        line(text, format_args!("Kubelet: {}", kubelet.sentence()));
+    }
+    if let Some(isolation) = &view.isolation {
+        line(text, format_args!("Isolated pods: {} ({})", isolation.pods, isolation.families.join(", ")));
     }
 }
 

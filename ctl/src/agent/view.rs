@@ -8,8 +8,10 @@ use causeway_proto::skew::{self, Skew};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::guard::{IsolationView, KubeletView};
+
 /// The sections that this version can show.
-const KNOWN_SECTIONS: &[&str] = &["uplinks"];
+const KNOWN_SECTIONS: &[&str] = &["uplinks", "kubelet", "isolation"];
 
 /// What one agent says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +41,10 @@ pub struct AgentView {
     pub uplinks: Option<Vec<UplinkView>>,
     /// What it could choose from.
     pub candidates: Vec<CandidateView>,
+    /// How the kubelet is told apart; none if it does not isolate pods.
+    pub kubelet: Option<KubeletView>,
+    /// Which pods it isolates; none if it does not.
+    pub isolation: Option<IsolationView>,
 }
 
 /// One thing that an agent observes.
@@ -162,6 +168,8 @@ impl AgentView {
             stores: answer.stores.into_iter().map(StoreView::of).collect(),
             uplinks,
             candidates,
+            kubelet: answer.kubelet.map(KubeletView::of),
+            isolation: answer.isolation.map(IsolationView::of),
         }
     }
 

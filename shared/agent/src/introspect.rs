@@ -82,6 +82,13 @@ impl Introspection {
         self
     }
 
+    /// Tells about several rooms.
+    #[must_use]
+    pub fn sections(mut self, sections: impl IntoIterator<Item = Box<dyn Section>>) -> Self {
+        self.sections.extend(sections);
+        self
+    }
+
     /// Serves on the socket that the settings name, as a task of `context`.
     pub fn serve(self, context: &Context) {
         let Some(path) = context.settings.introspect_socket.clone() else { return };
@@ -109,6 +116,8 @@ impl Introspection {
             stores: self.sections.iter().flat_map(|section| section.stores()).chain(shared).collect(),
             sections: self.sections.iter().map(|section| section.name().to_owned()).collect(),
             uplinks: None,
+            kubelet: None,
+            isolation: None,
         };
         for section in &self.sections {
             section.describe(request, &mut answer);

@@ -8,6 +8,7 @@
 
 mod access;
 mod catalogue;
+mod cgroup;
 mod check;
 mod file;
 mod layers;
@@ -25,6 +26,7 @@ use tracing::{info, warn};
 
 pub use self::access::{KubeAccess, Secret, TokenSource};
 pub use self::catalogue::{CATALOGUE, OptionSpec, Status};
+pub use self::cgroup::{CgroupPath, CgroupPathError};
 pub use self::layers::{Input, Origin};
 pub use self::value::{ClusterSubnet, Kind, ValueError};
 
@@ -217,6 +219,8 @@ pub struct Settings {
     pub features: Features,
     /// First routing table of user-defined networks.
     pub routing_table_start: u32,
+    /// The kubelet's cgroup; `None`: it is looked for. Used where user-defined networks are on, and checked always.
+    pub kubelet_cgroup_path: Option<CgroupPath>,
     /// The card's lease.
     pub dpu_lease: DpuLease,
     /// Whether the cluster manager elects a leader; without, it writes as if it were alone.

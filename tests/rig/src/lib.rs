@@ -37,7 +37,7 @@ pub use folder::{Living, living, sweep};
 pub use ground::{API_V4, API_V6, FABRIC_V4, FABRIC_V6};
 pub use harness::{SharedRig, Suite};
 pub use keep::{clean, end_kept};
-pub use node::{KUBECONFIG, Node, NodeBuilder, PROGRAMS, UplinkAnnotations};
+pub use node::{Families, KUBECONFIG, KUBELET_CGROUP, Node, NodeBuilder, PROGRAMS, UplinkAnnotations};
 pub use observe::wait_object;
 pub use ovn::{NORTHBOUND_SOCKET, OvnZone, SOUTHBOUND_SOCKET};
 pub use ovs::{BridgeBuilder, OVS_SOCKET, Ovs};

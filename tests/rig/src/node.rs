@@ -25,6 +25,7 @@ use crate::ovs::Ovs;
 use crate::process::{Process, Program, lock};
 use crate::rig::Shared;
 
+pub use kubelet::KUBELET_CGROUP;
 pub(crate) use object::MANAGER;
 pub use object::UplinkAnnotations;
 
@@ -44,6 +45,18 @@ enum Registration {
     Nobody,
 }
 
+/// Address families of a node's pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Families {
+    /// IPv4 alone.
+    V4,
+    /// IPv6 alone.
+    V6,
+    /// Both, IPv4 first.
+    #[default]
+    Both,
+}
+
 /// What a node will be.
 #[derive(Debug)]
 pub struct NodeBuilder {
@@ -53,12 +66,14 @@ pub struct NodeBuilder {
     annotations: BTreeMap<String, String>,
     registration: Registration,
     shown: Vec<(PathBuf, PathBuf)>,
+    pods: Families,
 }
 
 impl NodeBuilder {
     pub(crate) fn new(shared: Arc<Shared>, name: String) -> Self {
         let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
-        Self { shared, name, labels, annotations, registration: Registration::Rig, shown: Vec::new() }
+        let (registration, pods) = (Registration::Rig, Families::default());
+        Self { shared, name, labels, annotations, registration, shown: Vec::new(), pods }
     }
 
     /// A label of the Node object.
@@ -89,6 +104,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Which addresses pods get; without a kubelet there are none.
+    #[must_use]
+    pub fn pods(mut self, families: Families) -> Self {
+        self.pods = families;
+        self
+    }
+
     /// No Node object at all.
     #[must_use]
     pub fn unregistered(mut self) -> Self {
@@ -116,6 +138,7 @@ impl NodeBuilder {
         let name = self.name.clone();
         let what = || format!("starting node {name}");
         let mut node = Node::bring_up(self.shared, self.name, self.shown).await.with_context(what)?;
+        node.pods = self.pods;
         match self.registration {
             Registration::Nobody => {}
             Registration::Rig => node.register(self.labels, self.annotations).await.with_context(what)?,
@@ -138,6 +161,7 @@ pub struct Node {
     init: u32,
     cgroup: PathBuf,
     services: Vec<Process>,
+    pods: Families,
     holder: Mutex<Holder>,
 }
 
@@ -172,7 +196,8 @@ impl Node {
             cgroups: PathBuf::from("/sys/fs/cgroup"),
         });
         let holder = Mutex::new(holder);
-        let node = Self { name, number, shared, inside, init, cgroup, services: Vec::new(), holder };
+        let (services, pods) = (Vec::new(), Families::default());
+        let node = Self { name, number, shared, inside, init, cgroup, services, pods, holder };
         node.link_up().await.context("linking it to the rig")?;
         node.write_files()?;
         Ok(node)

@@ -286,6 +286,8 @@ fn what_an_agent_adds_is_told_with_the_node_that_it_serves() {
             last_write: None,
         }]),
         candidates: Vec::new(),
+        kubelet: None,
+        isolation: None,
     }];
     let explanation = explain(&world);
     let [card, regular] = explanation.nodes.as_slice() else { panic!("two nodes") };

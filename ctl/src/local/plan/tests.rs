@@ -15,6 +15,8 @@ fn agent(role: &str) -> AgentView {
         notes: Vec::new(),
         stores: vec![StoreView { name: "ovsdb".into(), ready: true, reason: String::new(), objects: None }],
         uplinks: None,
+        kubelet: None,
+        isolation: None,
         candidates: Vec::new(),
     }
 }

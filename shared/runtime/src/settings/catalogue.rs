@@ -503,9 +503,12 @@ pub const CATALOGUE: &[OptionSpec] = &[
     option("dpu-node-lease-duration", Kind::Number, "seconds after which the card counts as gone")
         .at(&[("ovnkubenode", "dpu-node-lease-duration")])
         .default("40"),
-    option("kubelet-cgroup-path", Kind::Text, "cgroup of the kubelet, below the cgroup root")
-        .at(&[("ovnkubenode", "kubelet-cgroup-path")])
-        .accepted(),
+    option(
+        "kubelet-cgroup-path",
+        Kind::Text,
+        "cgroup of the kubelet, below the cgroup root (default: it is looked for)",
+    )
+    .at(&[("ovnkubenode", "kubelet-cgroup-path")]),
     option("disable-ovn-iface-id-ver", Kind::Flag, "unused").accepted(),
     // [clustermanager], [clustermgrha], [masterha]
     option("cluster-manager-v4-transit-subnet", Kind::Cidr4, "IPv4 transit subnet")

@@ -11,8 +11,8 @@ use ipnet::IpNet;
 use super::layers::Values;
 use super::value::{self, ClusterSubnet, ValueError};
 use super::{
-    DpuLease, Families, Features, GatewayMode, IdentityKind, LeaderElection, LogFormat, LogSettings,
-    NodeMode, Program, Settings, SubnetPair, access,
+    CgroupPath, CgroupPathError, DpuLease, Families, Features, GatewayMode, IdentityKind, LeaderElection,
+    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access,
 };
 
 /// Largest routing table number upstream accepts.
@@ -73,6 +73,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             value::number(text("ovnkube-node-routing-table-id-start"))?,
             problems,
         ),
+        kubelet_cgroup_path: kubelet_cgroup_path(values, problems),
         dpu_lease: dpu_lease(values, problems)?,
         leader_elect: values.is_on("leader-elect"),
         leader_election: leader_election(values, problems)?,
@@ -173,6 +174,16 @@ fn routing_table_start(start: i64, problems: &mut Vec<String>) -> u32 {
         problems.push(format!("invalid routing-table-id-start '{start}'. must be <= {LAST_TABLE}"));
     }
     u32::try_from(start).unwrap_or_default()
+}
+
+fn kubelet_cgroup_path(values: &Values, problems: &mut Vec<String>) -> Option<CgroupPath> {
+    match values.text("kubelet-cgroup-path")?.parse() {
+        Ok(path) => Some(path),
+        Err(error) => {
+            problems.push(CgroupPathError::to_string(&error));
+            None
+        }
+    }
 }
 
 fn dpu_lease(values: &Values, problems: &mut Vec<String>) -> Result<DpuLease, ValueError> {

@@ -407,3 +407,27 @@ fn the_database_socket_follows_the_run_folder_of_open_vswitch() {
     assert_eq!(node("--ovs-run-dir /x/").ovsdb_address, "unix:/x/db.sock");
     assert_eq!(node("--ovs-run-dir /x --ovsdb-address tcp:[::1]:6640").ovsdb_address, "tcp:[::1]:6640");
 }
+
+#[test]
+fn the_kubelets_cgroup_is_cleaned_checked_in_every_mode_and_the_flag_wins_over_the_file() {
+    let path = |settings: Settings| settings.kubelet_cgroup_path.map(|path| path.to_string());
+    assert_eq!(path(node("")), None);
+    assert_eq!(path(node("--kubelet-cgroup-path=")), None);
+    assert_eq!(
+        path(node("--kubelet-cgroup-path //podruntime//kubelet/")).as_deref(),
+        Some("podruntime/kubelet")
+    );
+    let file = file("[OVNKubeNode]\nkubelet-cgroup-path = /podruntime/kubelet\n");
+    let of = |line: &str| path(load_with(&NODE, line, &[], Some(file.path())).expect("valid"));
+    assert_eq!(of("--init-node n").as_deref(), Some("podruntime/kubelet"));
+    assert_eq!(of("--init-node n --kubelet-cgroup-path a").as_deref(), Some("a"));
+    // Segmentation is off in both.
+    assert_eq!(
+        refused(&NODE, "--init-node n --kubelet-cgroup-path ../../etc"),
+        "kubelet cgroup path \"../../etc\" must not contain \"..\" elements"
+    );
+    assert_eq!(
+        refused(&MANAGER, "--init-cluster-manager m --kubelet-cgroup-path /"),
+        "kubelet cgroup path \"/\" must not be the cgroup root"
+    );
+}

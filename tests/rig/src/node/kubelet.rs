@@ -7,7 +7,7 @@ use anyhow::Context;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use serde_json::json;
 
-use crate::node::{KUBECONFIG, Node};
+use crate::node::{Families, KUBECONFIG, Node};
 use crate::observe::wait_object;
 use crate::ovs::wait_socket;
 use crate::process::Program;
@@ -66,8 +66,11 @@ for image in pause busybox; do
 done
 "#;
 
+/// Where kubelets run, as systemd has it where it runs them.
+pub const KUBELET_CGROUP: &str = "kubelet.slice/kubelet.service";
+
 /// A CNI plugin: a veth into the bridge `pods0` and the next addresses of the node. `/etc/cni/rig` sets `v4` and `v6`,
-/// the parts that all addresses of the node begin with.
+/// the parts that all addresses of the node begin with, and `families`, those that pods get (`4`, `6` or `46`).
 const PLUGIN: &str = r#"#!/bin/bash
 set -euo pipefail
 cat >/dev/null
@@ -95,16 +98,21 @@ LINKS
     hex=$(printf %x $number)
     ip link add $port type veth peer name $CNI_IFNAME netns $CNI_NETNS
     ip link set $port master pods0 up
-    nsenter --net=$CNI_NETNS ip -batch - <<LINKS
-addr add $v4.$number/24 dev $CNI_IFNAME
-addr add $v6::$hex/64 dev $CNI_IFNAME nodad
-link set $CNI_IFNAME up
-route add default via $v4.1
-route add default via $v6::1
-LINKS
-    printf '{"cniVersion":"1.0.0","interfaces":[{"name":"%s","sandbox":"%s"}],"ips":[' $CNI_IFNAME $CNI_NETNS
-    printf '{"address":"%s/24","gateway":"%s","interface":0},' $v4.$number $v4.1
-    printf '{"address":"%s/64","gateway":"%s","interface":0}],"dns":{}}\n' $v6::$hex $v6::1
+    ip() { nsenter --net=$CNI_NETNS ip "$@"; }
+    ip link set $CNI_IFNAME up
+    ips=
+    if [[ $families == *4* ]]; then
+        ip addr add $v4.$number/24 dev $CNI_IFNAME
+        ip route add default via $v4.1
+        ips+=,$(printf '{"address":"%s/24","gateway":"%s","interface":0}' $v4.$number $v4.1)
+    fi
+    if [[ $families == *6* ]]; then
+        ip addr add $v6::$hex/64 dev $CNI_IFNAME nodad
+        ip route add default via $v6::1
+        ips+=,$(printf '{"address":"%s/64","gateway":"%s","interface":0}' $v6::$hex $v6::1)
+    fi
+    printf '{"cniVersion":"1.0.0","interfaces":[{"name":"%s","sandbox":"%s"}],' $CNI_IFNAME $CNI_NETNS
+    printf '"ips":[%s],"dns":{}}\n' "${ips#,}"
     ;;
 DEL)
     ip link del $port || true
@@ -143,14 +151,23 @@ impl Node {
         let kubelet = Program::new("/causeway/kube/kubelet")
             .args(["--config", "/etc/kubernetes/kubelet.yaml", "--kubeconfig", KUBECONFIG])
             .args(["--hostname-override", self.name()])
-            .arg(format!("--node-ip={},{}", self.v4(), self.v6()))
+            .arg(format!("--node-ip={}", self.node_addresses()))
             .arg("--v=2")
-            .in_cgroup("kubelet.slice/kubelet.service");
+            .in_cgroup(KUBELET_CGROUP);
         let kubelet = async { self.spawn(kubelet).await };
         let (images, kubelet) = futures::join!(images, kubelet);
         images.context("loading the images")?;
         self.services.push(kubelet?);
         self.wait_ready().await
+    }
+
+    /// The node's addresses of the families that its pods have: kubelets put pods' addresses in this order.
+    fn node_addresses(&self) -> String {
+        match self.pods {
+            Families::V4 => self.v4().to_string(),
+            Families::V6 => self.v6().to_string(),
+            Families::Both => format!("{},{}", self.v4(), self.v6()),
+        }
     }
 
     /// Waits until the node's kubelet reports it Ready.
@@ -168,7 +185,13 @@ impl Node {
 
     fn write_network(&self) -> anyhow::Result<()> {
         let number = self.number;
-        self.write("/etc/cni/rig", format!("v4=10.244.{number}\nv6=fd00:10:244:{number:x}\n"))?;
+        let families = match self.pods {
+            Families::V4 => "4",
+            Families::V6 => "6",
+            Families::Both => "46",
+        };
+        let prefixes = format!("v4=10.244.{number}\nv6=fd00:10:244:{number:x}\nfamilies={families}\n");
+        self.write("/etc/cni/rig", prefixes)?;
         let list = json!({"cniVersion": "1.0.0", "name": "rig", "plugins": [{"type": "rig"}]});
         self.write("/etc/cni/net.d/90-rig.conflist", list.to_string())?;
         for (name, plugin) in [("rig", PLUGIN), ("loopback", LOOPBACK)] {
