@@ -145,8 +145,6 @@ impl Book {
         if self.made.load(Ordering::Acquire) { ledger.figures() } else { Vec::new() }
     }
 
-    }
-
     /// Says that a network comes or goes, as long as the answer is kept.
     pub(crate) fn at_work(&self) -> AtWork<'_> {
         self.pace.begins();

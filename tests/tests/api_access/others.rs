@@ -113,13 +113,19 @@ pub(crate) async fn agents(rig: Arc<Rig>) -> anyhow::Result<()> {
         attempts.allowed(&format!("{who} lists Uplinks"), Attempt::read(client, UPLINKS)).await?;
         for path in [
             "/api/v1/secrets",
-            "/api/v1/pods",
             "/api/v1/configmaps",
             "/api/v1/namespaces/causeway-dpus/serviceaccounts",
             "/apis/coordination.k8s.io/v1/leases",
         ] {
             let read = Attempt::read(client, path);
             attempts.forbidden(&format!("{who} reads {path}"), "cannot list", read).await?;
+        }
+        // Who isolates pods has to know them.
+        let (what, read) = (format!("{who} reads pods"), Attempt::read(client, "/api/v1/pods"));
+        if who == "the card" {
+            attempts.forbidden(&what, "cannot list", read).await?;
+        } else {
+            attempts.allowed(&what, read).await?;
         }
     }
     let everyone = agents.into_iter().chain([("the manager", &world.manager)]);
@@ -138,11 +144,11 @@ pub(crate) async fn agents(rig: Arc<Rig>) -> anyhow::Result<()> {
         attempts.allowed(&format!("{who} tells an event"), told).await?;
         let elsewhere = Attempt::create(client, &events("kube-system"), event("kube-system"));
         let what = format!("{who} tells one elsewhere");
-        // The cluster manager speaks about objects of tenants.
-        if who == "the manager" {
-            attempts.allowed(&what, elsewhere).await?;
-        } else {
+        // The cluster manager and who isolates pods speak about objects of tenants.
+        if who == "the card" {
             attempts.forbidden(&what, "cannot create", elsewhere).await?;
+        } else {
+            attempts.allowed(&what, elsewhere).await?;
         }
     }
     attempts.finish()
