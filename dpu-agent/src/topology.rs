@@ -7,7 +7,7 @@
 //! * [`plan`]: from inputs to [`rows`]. Pure.
 //! * [`northbound`]: the tables. [`mark`] and `own`: whose a row is.
 //! * [`southbound`]: chassis of other nodes; [`chassis_settings`]: this node's own.
-//! * [`write`]: from a plan to the smallest transaction.
+//! * [`mod@write`]: from a plan to the smallest transaction.
 //!
 //! Never writes what belongs to pods, services, policies or isolation, and never reads Kubernetes itself.
 //!

@@ -4,7 +4,7 @@
 //! leaves the node. Out: a [`Plan`]: for each [`Part`] of the network its rows, or why it has none yet. A part that cannot
 //! be planned leaves what is there of it as it is, and the other parts go on.
 //!
-//! First file to read: [`routed`] for networks with a subnet per node, [`layer2`] for those with one subnet.
+//! First file to read: `plan/routed.rs` for networks with a subnet per node, `plan/layer2.rs` for those with one subnet.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,6 +1,6 @@
 //! From a plan to the smallest transaction.
 //!
-//! In: a network's [`Plan`](super::plan::Plan), which of its parts are meant, a snapshot. Out: a transaction that brings
+//! In: a network's [`Plan`], which of its parts are meant, a snapshot. Out: a transaction that brings
 //! these parts, and nothing else, to what is planned. A part that is not planned keeps its rows; one that is planned to be
 //! empty, or a network that is gone, loses them.
 //!
