@@ -60,8 +60,8 @@ pub(super) async fn run(session: &Session) -> anyhow::Result<()> {
     drop(field);
     let beside = Empty::open(NODES, &chosen).await?.time(&lanes).await?;
     session.tell(Taken::times(TIME, &[took]).beside(&[beside]).goal(Goal::ratio(1.3)))?;
-    // A definition each; the finalizer, two conditions and the subnets of the Nodes.
-    let most = figure(CHOSEN + 3 + NODES)?;
+    // A definition each; the finalizer, three conditions and the subnets of the Nodes.
+    let most = figure(CHOSEN + 4 + NODES)?;
     session.tell(Taken::values(WRITES, "writes", vec![figure(written.len())?]).goal(Goal::max(most)))?;
     session.tell(Taken::values(FLIP, "writes", flips).goal(Goal::max(2.0)))
 }
