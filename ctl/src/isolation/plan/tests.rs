@@ -193,7 +193,7 @@ fn what_is_not_as_it_should_be_is_a_problem_with_a_remedy() {
         ),
         (
             with(|world| {
-                world.kubelet = Some(KubeletView { mode: "looking".into(), cgroup: None, ..kubelet() })
+                world.kubelet = Some(KubeletView { mode: "looking".into(), cgroup: None, ..kubelet() });
             }),
             "gone and not back yet",
         ),
