@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn one_uplink_alone_can_be_asked_for() {
-        let answer = describe(&DescribeRequest { uplink: Some("red".into()), pod: None });
+        let answer = describe(&DescribeRequest { uplink: Some("red".into()), ..DescribeRequest::default() });
         assert_eq!(answer.uplinks.unwrap().uplinks.len(), 1);
     }
 
