@@ -60,7 +60,6 @@ use crate::allocation::Book;
 use crate::expected::Expected;
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::index::{Cause, Waiting};
-use crate::observed::nad::Nad;
 use crate::observed::place::Place;
 use crate::observed::{Sources, Stores};
 use crate::wake::Wake;
@@ -400,11 +399,10 @@ fn subscribe(sources: Sources, wake: &Wake<CrKey>, room: &Networks) -> Sources {
         let controllers = [old, new].into_iter().flatten().filter_map(|nad| nad.controller.as_ref());
         woken.up(controllers.map(|controller| controller.cr.clone()));
         woken.up(all.waiting.for_cause(&Cause::Nad(key.clone())));
-        let primary = |nad: Option<&Nad>| nad.is_some_and(Nad::is_primary);
         if new.is_some() {
             all.hand.claims.seen(key);
         }
-        if primary(old) && !primary(new) {
+        if plan::is_news_to_rivals(old, new) {
             woken.up(all.waiting.for_cause(&Cause::Namespace(namespace.clone())));
         }
     });

@@ -15,7 +15,7 @@ mod world;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use causeway_rig::Rig;
 use fastrand::Rng;
 use futures::future::join_all;
@@ -133,7 +133,10 @@ impl Chaos {
         self.replicas.leader_looked_at_all(networks, before.nads.len(), before.nodes.len()).await?;
         self.world.comes_to_rest(PATIENCE).await?;
         let writes = self.world.writes(mark)?;
-        ensure!(writes.is_empty(), "a restart wrote: {writes:#?}");
+        if !writes.is_empty() {
+            let after = self.world.inventory().await?;
+            bail!("a restart wrote: {writes:#?}\n{}", verdict::told_differently(&before, &after).join("\n"));
+        }
         Ok(())
     }
 

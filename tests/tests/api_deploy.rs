@@ -164,12 +164,16 @@ fn settings() -> anyhow::Result<String> {
     Ok(manifest["data"]["ovn_k8s.conf"].as_str().context("settings")?.to_owned())
 }
 
+/// Whether the container of a program is privileged.
+fn is_privileged(program: &str) -> anyhow::Result<bool> {
+    Ok(pod_of(program)?["containers"][0]["securityContext"]["privileged"] == true)
+}
+
 /// The program of a manifest as its container would be started: its arguments with the variables filled in, its user, no
-/// capability. The card is simulated.
+/// capability but where it is privileged. The card is simulated.
 fn as_in_the_manifest(program: &str, variables: &[(&str, &str)], more: &[&str]) -> anyhow::Result<Program> {
     let pod = pod_of(program)?;
     let (container, rights) = (&pod["containers"][0], &pod["securityContext"]);
-    ensure!(container["securityContext"]["capabilities"]["drop"] == json!(["ALL"]), "{container}");
     let [user, group] = ["runAsUser", "runAsGroup"].map(|key| rights[key].to_string());
     let mut arguments: Vec<String> = serde_json::from_value(container["args"].clone())?;
     for argument in &mut arguments {
@@ -178,13 +182,14 @@ fn as_in_the_manifest(program: &str, variables: &[(&str, &str)], more: &[&str]) 
         }
         ensure!(!argument.contains("$("), "nobody fills {argument} in");
     }
-    Ok(Program::new("setpriv")
-        .named(program)
-        .args(["--reuid", &user, "--regid", &group, "--clear-groups", "--no-new-privs"])
-        .args(["--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"])
-        .arg(format!("{PROGRAMS}/{program}"))
-        .args(arguments)
-        .args(more))
+    let mut started = Program::new("setpriv").named(program);
+    started = started.args(["--reuid", &user, "--regid", &group, "--clear-groups"]);
+    if !is_privileged(program)? {
+        ensure!(container["securityContext"]["capabilities"]["drop"] == json!(["ALL"]), "{container}");
+        started =
+            started.args(["--no-new-privs", "--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all"]);
+    }
+    Ok(started.arg(format!("{PROGRAMS}/{program}")).args(arguments).args(more))
 }
 
 /// What an administrator puts on a card: settings with the node that it serves, and its credentials.
@@ -230,7 +235,16 @@ async fn rights() -> anyhow::Result<()> {
     };
     outcome.await.with_context(|| world.rig.log_tails())?;
     for process in &running {
-        powerless(process)?;
+        has_its_rights_only(process)?;
+    }
+    for place in [&world.pair.host, &world.node_b] {
+        let isolates = || async {
+            let listed =
+                place.exec(["nft", "list", "chain", "inet", "ovn-kubernetes", "udn-isolation"]).await;
+            let listed = listed.map_err(|error| format!("{error:#}"))?;
+            if listed.contains("@udn-pod-default-ips-v4 drop") { Ok(()) } else { Err(listed) }
+        };
+        world.rig.wait_for("pods to be isolated", DEADLINE, isolates).await?;
     }
     for place in [&world.pair.host, &world.pair.card, &world.node_b] {
         place.exec(["test", "-S", &format!("{INTROSPECTION}/introspect.sock")]).await?;
@@ -276,14 +290,17 @@ async fn renewed() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a running program has no capability and cannot get one.
-fn powerless(process: &Process) -> anyhow::Result<()> {
+/// Whether a running program has its manifest's user and, if its container is not privileged, no capability and no way to
+/// get one.
+fn has_its_rights_only(process: &Process) -> anyhow::Result<()> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid()))?;
     let line = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-    for key in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
-        ensure!(line(key) == Some("0000000000000000"), "{} has {key} {:?}", process.name(), line(key));
+    if !is_privileged(process.name())? {
+        for key in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            ensure!(line(key) == Some("0000000000000000"), "{} has {key} {:?}", process.name(), line(key));
+        }
+        ensure!(line("NoNewPrivs:") == Some("1"), "{} may get privileges", process.name());
     }
-    ensure!(line("NoNewPrivs:") == Some("1"), "{} may get privileges", process.name());
     let user = line("Uid:").and_then(|ids| ids.split_whitespace().next());
     let wanted = pod_of(process.name())?["securityContext"]["runAsUser"].to_string();
     ensure!(user == Some(wanted.as_str()), "{} runs as {user:?}", process.name());

@@ -86,3 +86,23 @@ fn words_of_sources(folder: &Path, words: &mut BTreeSet<String>) -> std::io::Res
     }
     Ok(())
 }
+
+#[test]
+fn every_link_between_documents_leads_to_a_file_that_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let of_docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let at_root = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|name| root.join(name));
+    let mut followed = 0;
+    for document in of_docs.chain(at_root).filter(|path| path.extension().is_some_and(|end| end == "md")) {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = target.split('#').next().unwrap();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            assert!(document.with_file_name(file).exists(), "{} links {target}", document.display());
+            followed += 1;
+        }
+    }
+    assert!(followed > 30, "only {followed} links were found");
+}

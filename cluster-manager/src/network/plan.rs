@@ -203,6 +203,16 @@ fn is_of(key: &CrKey, cr: &Cr, nad: &Nad) -> bool {
     nad.is_of(&cr.uid) || (nad.is_protected() && is_free() && network())
 }
 
+/// Whether a change of a NetworkAttachmentDefinition may change what other networks are told that want its namespace: who
+/// holds it, or whether anybody does. One that an object controls can hold it whatever its config says at the moment.
+pub(super) fn is_news_to_rivals(old: Option<&Nad>, new: Option<&Nad>) -> bool {
+    let holder =
+        |nad: &Nad| (nad.is_primary(), nad.controller.as_ref().map(|controller| controller.cr.clone()));
+    let (before, after) = (old.map(holder), new.map(holder));
+    before != after
+        && [before, after].into_iter().flatten().any(|(primary, controller)| primary || controller.is_some())
+}
+
 /// The refusal in a namespace that has a primary network already.
 pub(super) fn primary_exists(namespace: &Namespace, rival: &str) -> String {
     format!("primary network already exist in namespace \"{namespace}\": \"{rival}\"")

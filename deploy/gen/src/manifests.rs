@@ -38,12 +38,11 @@ pub(crate) struct Options {
     /// Group id that may open Open vSwitch's database socket, where it is not root's (the group `openvswitch`).
     #[arg(long)]
     pub(crate) ovs_group: Option<i64>,
-    /// cgroup of the kubelet below /sys/fs/cgroup, for hosts where it has no `kubelet.service`, as those without
-    /// systemd. Isolation of networks uses it; this version checks it only.
+    /// cgroup of the kubelet below /sys/fs/cgroup, where the agents on hosts shall not look for the running kubelet's.
     #[arg(long)]
     pub(crate) kubelet_cgroup_path: Option<String>,
-    /// Show the host's systemd to the agents on hosts, by its private socket: isolation of networks will follow
-    /// restarts of the kubelet by it. No program of this version opens it, and hosts without systemd have none.
+    /// Show the host's systemd to the agents on hosts, by its private socket: they hear of restarts of the kubelet by it,
+    /// besides by the kubelet's cgroup. Hosts without systemd have none.
     #[arg(long)]
     pub(crate) systemd_socket: bool,
 }

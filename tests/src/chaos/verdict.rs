@@ -96,6 +96,27 @@ pub fn problems(inventory: &Inventory) -> Vec<String> {
     problems
 }
 
+/// What networks say later in other words than before, a text each.
+#[must_use]
+pub fn told_differently(before: &Inventory, after: &Inventory) -> Vec<String> {
+    let said = |inventory: &Inventory| -> BTreeSet<(String, String)> {
+        let networks = networks(inventory);
+        let all = networks.iter().flat_map(|network| {
+            let says = |condition: &Condition| {
+                let Condition { type_, status, reason, message, observed_generation, .. } = condition;
+                let at = observed_generation.unwrap_or_default();
+                let of = network.meta.generation.unwrap_or_default();
+                (network.what.clone(), format!("{type_}={status}/{reason} of generation {at} of {of}: {message}"))
+            };
+            network.conditions.iter().map(says)
+        });
+        all.collect()
+    };
+    let (before, after) = (said(before), said(after));
+    let line = |word: &'static str| move |(what, text): &(String, String)| format!("{what} {word} {text}");
+    before.difference(&after).map(line("said")).chain(after.difference(&before).map(line("says"))).collect()
+}
+
 impl Inventory {
     fn metadata(&self) -> impl Iterator<Item = (&'static str, &ObjectMeta)> {
         let namespaces = self.namespaces.iter().map(|object| ("Namespace", &object.metadata));

@@ -27,12 +27,13 @@ fn findings(report: &Value, area: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// What an installation defines.
-const DEFINITIONS: [&str; 5] = [
+const DEFINITIONS: [&str; 6] = [
     "uplinks.k8s.ovn.org",
     "uplinkstates.k8s.ovn.org",
     "userdefinednetworks.k8s.ovn.org",
     "clusteruserdefinednetworks.k8s.ovn.org",
     "routeadvertisements.k8s.ovn.org",
+    "vteps.k8s.ovn.org",
 ];
 
 pub(crate) async fn check(world: &mut BlueWorld) -> anyhow::Result<()> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::network::plan::Removal;
+use crate::observed::nad::Nad;
 
 /// The steps by namespace, in words.
 fn steps(plan: &Plan) -> Vec<String> {
@@ -195,6 +196,30 @@ async fn a_primary_network_whose_definition_somebody_just_edited_is_still_in_the
         seen.nads = vec![with(nad.clone(), "/spec/config", json!(config))];
         let plan = rig(&seen).plan(&udn_key("blue", "second"));
         assert_eq!(refusal(&plan), "primary network already exist in namespace \"blue\": \"net\"");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_leaves_is_news_to_who_wants_its_namespace_whatever_its_config_said() {
+    let seen = blue();
+    let slim = |nad: &Value| {
+        let read = serde_json::from_value(nad.clone()).unwrap();
+        Nad::of(read, GatewayMode::Shared.into()).unwrap()
+    };
+    let made = made(&seen, &udn_key("blue", "net"), "blue/net").await;
+    let [whole, spoilt] = [&made, &with(made.clone(), "/spec/config", json!("{"))].map(slim);
+    let by_hand = slim(&foreign_nad("blue", "hand", &primary_config("blue/hand", "x")));
+    let other = slim(&foreign_nad("blue", "other", "{\"type\":\"bridge\"}"));
+    for (old, new, is_news) in [
+        (None, Some(&whole), true),
+        (Some(&whole), Some(&spoilt), true),
+        (Some(&spoilt), None, true),
+        (Some(&by_hand), None, true),
+        (Some(&whole), Some(&whole), false),
+        (None, Some(&other), false),
+        (Some(&other), None, false),
+    ] {
+        assert_eq!(plan::is_news_to_rivals(old, new), is_news, "{old:?} {new:?}");
     }
 }
 

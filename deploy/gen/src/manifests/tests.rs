@@ -20,13 +20,18 @@ fn pod(component: Component, options: &Options) -> Value {
 }
 
 #[test]
-fn only_agents_that_hold_the_bridge_are_root_and_see_open_vswitch() {
+fn only_agents_are_root_and_only_those_on_hosts_are_privileged() {
     for component in Component::ALL {
         let pod = pod(component, &options(&[]));
         let holds_bridge = matches!(component, Component::DpuAgent | Component::NodeAgent);
-        assert_eq!(pod["securityContext"]["runAsUser"] == 0, holds_bridge, "{component:?}");
+        let on_host = matches!(component, Component::HostAgent | Component::NodeAgent);
+        let is_agent = component != Component::ClusterManager;
+        assert_eq!(pod["securityContext"]["runAsUser"] == 0, is_agent, "{component:?}");
+        assert_eq!(pod["hostPID"], on_host, "{component:?}");
         assert_eq!(pod["volumes"].to_string().contains("openvswitch"), holds_bridge, "{component:?}");
-        assert_eq!(pod["containers"][0]["securityContext"]["capabilities"], json!({"drop": ["ALL"]}));
+        let rights = &pod["containers"][0]["securityContext"];
+        assert_eq!(rights["privileged"] == true, on_host, "{component:?}");
+        assert_eq!(rights["capabilities"] == json!({"drop": ["ALL"]}), !on_host, "{component:?}");
         let mounts = pod["containers"][0]["volumeMounts"].as_array().expect("mounts");
         let written = mounts.iter().filter(|mount| mount["readOnly"] != true);
         assert!(written.into_iter().all(|mount| mount["name"] == "introspection"), "{component:?}");

@@ -1,8 +1,11 @@
 //! The pod of one program: arguments, mounts, rights.
 //!
-//! No program needs a capability in this version: reading links, addresses, routes and devlink ports over netlink and
-//! reading sysfs is free for all (`tests/tests/api_deploy.rs` runs the agents this way). A host agent does not even need
-//! to be root; the agents that hold the bridge are, because Open vSwitch's database socket is root's.
+//! Reading links, addresses, routes and devlink ports over netlink and reading sysfs is free for all: the cluster manager
+//! and the agent of a card need no capability. The card's agent is root nevertheless, because Open vSwitch's database
+//! socket is root's. Agents on hosts isolate pods with nftables, and let the kubelet through by its cgroup, which the
+//! kernel looks for in the cgroup namespace of whoever loads the rule: on cgroup v2, container runtimes leave the host's
+//! to privileged containers alone (containerd, `internal/cri/server/container_create_linux.go`). The running kubelet is
+//! found in the host's pid namespace. `tests/tests/api_deploy.rs` runs the programs with just these rights.
 
 use serde_json::{Map, Value, json};
 
@@ -65,6 +68,7 @@ impl<'o> PodSpec<'o> {
             "automountServiceAccountToken": logs_in_by_account,
             "enableServiceLinks": false,
             "hostNetwork": true,
+            "hostPID": self.is_on_host(),
             // The host's own: the cluster's may need what these programs make.
             "dnsPolicy": "Default",
             "priorityClassName": if self.is_agent() { "system-node-critical" } else { "system-cluster-critical" },
@@ -87,11 +91,7 @@ impl<'o> PodSpec<'o> {
                 "resources": {
                     "requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"},
                 },
-                "securityContext": {
-                    "allowPrivilegeEscalation": false,
-                    "readOnlyRootFilesystem": true,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                "securityContext": self.container_rights(),
                 "volumeMounts": self.mounts().iter().map(Mount::mount).collect::<Vec<_>>(),
             }],
             "volumes": self.mounts().iter().map(Mount::volume).collect::<Vec<_>>(),
@@ -111,9 +111,20 @@ impl<'o> PodSpec<'o> {
         keys.map(|key| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"})).into()
     }
 
+    fn container_rights(&self) -> Value {
+        if self.is_on_host() {
+            return json!({"privileged": true, "readOnlyRootFilesystem": true});
+        }
+        json!({
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        })
+    }
+
     fn pod_rights(&self) -> Value {
         let mut rights = Map::new();
-        let user = if self.holds_bridge() { 0 } else { NOBODY };
+        let user = if self.is_agent() { 0 } else { NOBODY };
         rights.insert("runAsUser".to_owned(), user.into());
         rights.insert("runAsGroup".to_owned(), user.into());
         if user != 0 {
