@@ -487,14 +487,14 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
     let (woken, room) = (wake.clone(), statuses.clone());
     let udns = sources.udns.on_change(move |change| {
         on_tenant(change.key, change.old.as_deref(), change.new.as_deref());
-        if !room.is_as_told(change.key, change.new.as_deref()) {
+        if !room.is_echo(change.key, change.old.as_deref(), change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }
     });
     let (woken, room) = (wake.clone(), statuses.clone());
     let cudns = sources.cudns.on_change(move |change| {
         on_cluster(change.key, change.old.as_deref(), change.new.as_deref());
-        if !room.is_as_told(change.key, change.new.as_deref()) {
+        if !room.is_echo(change.key, change.old.as_deref(), change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }
     });

@@ -143,9 +143,9 @@ impl Statuses {
         }
     }
 
-    /// Whether an object says what was last wanted of it.
-    pub(super) fn is_as_told(&self, key: &CrKey, cr: Option<&Cr>) -> bool {
-        cr.is_some_and(|cr| self.expected.are_met_by(key, &cr.conditions))
+    /// Whether a change of an object is no more than the echo of what it was told.
+    pub(super) fn is_echo(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) -> bool {
+        self.expected.are_echoed(key, old, new)
     }
 }
 

@@ -387,6 +387,22 @@ async fn a_network_is_told_how_it_fares_and_a_terminating_one_nothing() {
 }
 
 #[tokio::test]
+async fn a_new_generation_is_looked_at_though_its_condition_reads_as_before() {
+    let rig = rig(&blue(), Mode::Everywhere, None, None);
+    let network: NetworkName = "blue_net".into();
+    rig.statuses.reconcile(&network).await.unwrap();
+    let object = with(blue().udns.remove(0), "/status", rig.asked()[0].1["status"].clone());
+    let of_generation = |generation: i64| {
+        let object = with(object.clone(), "/metadata/generation", json!(generation));
+        Cr::of_udn(serde_json::from_value(object).unwrap()).unwrap()
+    };
+    let (key, told, edited) = (CrKey::of_network(&network).unwrap(), of_generation(1), of_generation(2));
+    assert!(rig.statuses.is_echo(&key, Some(&told), Some(&told)), "its own write wakes nobody");
+    assert!(!rig.statuses.is_echo(&key, Some(&told), Some(&edited)));
+    assert!(!rig.statuses.is_echo(&key, None, Some(&told)));
+}
+
+#[tokio::test]
 async fn what_is_not_so_any_more_of_a_network_is_not_said_any_more() {
     let condition = |type_: &str, status: &str, message: &str| {
         json!({"type": type_, "status": status, "reason": "x", "message": message, "observedGeneration": 1,

@@ -106,7 +106,10 @@ pub fn told_differently(before: &Inventory, after: &Inventory) -> Vec<String> {
                 let Condition { type_, status, reason, message, observed_generation, .. } = condition;
                 let at = observed_generation.unwrap_or_default();
                 let of = network.meta.generation.unwrap_or_default();
-                (network.what.clone(), format!("{type_}={status}/{reason} of generation {at} of {of}: {message}"))
+                (
+                    network.what.clone(),
+                    format!("{type_}={status}/{reason} of generation {at} of {of}: {message}"),
+                )
             };
             network.conditions.iter().map(says)
         });
