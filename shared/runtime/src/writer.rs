@@ -110,9 +110,11 @@ impl Retryable for WriteError {
             | Self::NotFound(_)
             | Self::Forbidden(_)
             | Self::Server { .. }
-            | Self::Conversion(_) => Retry::Backoff,
-            // A new term looks at everything again.
-            Self::Invalid(_) | Self::NotLeading => Retry::Never,
+            | Self::Conversion(_)
+            // A lease that was about to run out may have been renewed since. Then the term goes on, and nobody else looks at
+            // this key again; after a term that is over nobody tries, and the next one looks at everything.
+            | Self::NotLeading => Retry::Backoff,
+            Self::Invalid(_) => Retry::Never,
             Self::Throttled(pause) => Retry::After(*pause),
         }
     }

@@ -8,6 +8,7 @@ use tokio::time::advance;
 
 use super::lease::{Record, Seen, Step, View};
 use super::*;
+use crate::engine::{Retry, Retryable};
 use crate::fake_api::{FakeApi, Reply};
 use crate::settings::LeaderElection;
 use crate::writer::{WriteError, Writer};
@@ -156,6 +157,23 @@ async fn a_process_that_was_stopped_beyond_its_lease_writes_nothing_before_its_e
     assert!(matches!(&*fenced.standing.borrow(), Standing::Leading { .. }), "nobody ended the term");
     assert!(matches!(fenced.write().await, Err(WriteError::NotLeading)));
     assert!(fenced.api.asked.try_recv().is_err(), "the API server was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_the_lease_left_no_time_for_is_tried_again() {
+    let mut fenced = fenced(Duration::from_secs(3)).await;
+    fenced.api.reply(Reply::Silence).await;
+    let refused = fenced.write().await.expect_err("nobody answers");
+    assert!(matches!(refused, WriteError::NotLeading), "{refused}");
+    assert_eq!(refused.retry(), Retry::Backoff);
+    assert_eq!(fenced.api.next_request().await.method, "PATCH");
+
+    // The renewal was answered, the term goes on: nothing wakes a key that waits for no retry.
+    let over = CancellationToken::new();
+    let until = Some(Instant::now() + Duration::from_secs(3));
+    fenced.standing.send_replace(Standing::Leading { until, over });
+    fenced.api.reply(Reply::Json(200, json!({ "metadata": { "name": "a" } }))).await;
+    fenced.write().await.expect("the lease is held again");
 }
 
 #[tokio::test]
