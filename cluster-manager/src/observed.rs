@@ -14,10 +14,12 @@ pub(crate) mod nad;
 pub(crate) mod place;
 pub(crate) mod pod;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
 use causeway_net::activity;
+use causeway_net::namespaces::NamespaceSelector;
 use causeway_net::network::name::{NadKey, Namespace, NodeName};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::shutdown::Tasks;
@@ -131,7 +133,9 @@ impl Sources {
         let written = stores.written_nodes.clone();
         let nodes =
             nodes.metered(metrics).on_change(move |change| written.seen(change.key, change.new.as_ref()));
-        let (namespaces, pods) = (namespaces.metered(metrics), pods.metered(metrics));
+        let index = stores.index.clone();
+        let namespaces = namespaces.metered(metrics).on_change(move |change| index.place(change));
+        let pods = pods.metered(metrics);
         Self { udns, cudns, nads, namespaces, nodes, pods, stores }
     }
 
@@ -251,6 +255,23 @@ impl Stores {
     /// All Namespaces.
     pub(crate) fn namespaces(&self) -> Snapshot<Namespace, Place> {
         self.namespaces.snapshot()
+    }
+
+    /// The Namespaces that a selector selects and that are not being deleted.
+    pub(crate) fn selected(&self, selector: &NamespaceSelector) -> Vec<(Namespace, Arc<Place>)> {
+        let namespaces = self.namespaces.snapshot();
+        let is_selected = |place: &Place| !place.terminating && selector.selects(&place.labels);
+        let Some((label, values)) = selector.one_of() else {
+            let selected = namespaces.iter().filter(|(_, place)| is_selected(place));
+            return selected.map(|(name, place)| (name.clone(), Arc::clone(place))).collect();
+        };
+        // The index may be a change ahead of the snapshot, or behind it: then this is asked again because of that change.
+        let named: BTreeSet<Namespace> = values.flat_map(|value| self.index.labelled(label, value)).collect();
+        let found = named.into_iter().filter_map(|name| match namespaces.lookup(&name) {
+            Lookup::Present(place) if is_selected(place) => Some((name, Arc::clone(place))),
+            _ => None,
+        });
+        found.collect()
     }
 
     /// All Nodes.

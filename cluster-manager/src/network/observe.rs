@@ -137,11 +137,10 @@ fn chosen(key: &CrKey, cr: &Cr, stores: &Stores) -> Result<Vec<(Namespace, bool)
         CrKey::Cudn(_) => match &cr.namespaces {
             None => Ok(Vec::new()),
             Some(Err(error)) => Err(error.to_string()),
-            Some(Ok(selector)) => Ok(namespaces
-                .iter()
-                .filter(|(_, place)| !place.terminating && selector.selects(&place.labels))
-                .map(|(namespace, place)| (namespace.clone(), place.takes_primary()))
-                .collect()),
+            Some(Ok(selector)) => {
+                let selected = stores.selected(selector).into_iter();
+                Ok(selected.map(|(namespace, place)| (namespace, place.takes_primary())).collect())
+            }
         },
     }
 }

@@ -67,8 +67,12 @@ impl Seen {
         for (key, pod) in &pods {
             index.pod(&Change { key, old: None, new: Some(Arc::new(pod.clone())), unreadable: None });
         }
-        let namespaces = read::<WatchedNamespace>(&self.namespaces).into_iter().map(Place::of);
+        let places = read::<WatchedNamespace>(&self.namespaces).into_iter().map(Place::of);
         let names = self.namespaces.iter().map(|object| Namespace::from(meta(object).name.unwrap()));
+        let namespaces: Vec<(Namespace, Place)> = names.zip(places).collect();
+        for (key, place) in &namespaces {
+            index.place(&Change { key, old: None, new: Some(Arc::new(place.clone())), unreadable: None });
+        }
         let nodes = read::<WatchedNode>(&self.nodes).into_iter().map(|node| Node::of(node).unwrap());
         let node_names = self.nodes.iter().map(|object| NodeName::from(meta(object).name.unwrap()));
         let broken_nads = self.unreadable_nads.iter().map(|key| (key.clone(), BROKEN));
@@ -78,7 +82,7 @@ impl Seen {
             nads: Store::fixed_unreadable("NetworkAttachmentDefinition", nads, broken_nads),
             namespaces: Store::fixed_unreadable(
                 "Namespace",
-                names.zip(namespaces),
+                namespaces,
                 self.unreadable_namespaces.iter().map(|name| (Namespace::from(*name), BROKEN)),
             ),
             nodes: Store::fixed("Node", node_names.zip(nodes)),

@@ -8,6 +8,7 @@ use causeway_runtime::watch::{Change, NamespacedName};
 
 use super::cr::CrKey;
 use super::nad::Nad;
+use super::place::Place;
 use super::pod::{Attachment, Pod};
 use crate::groups::Groups;
 
@@ -23,6 +24,8 @@ struct Tables {
     primary: Groups<Namespace, NadKey>,
     /// Those that a network object controls, by namespace.
     by_namespace: Groups<Namespace, (CrKey, NadKey)>,
+    /// Namespaces by a label and its value.
+    labelled: Groups<(String, String), Namespace>,
     /// Pods that are attached and have not ended.
     users: Groups<NadKey, NamespacedName>,
     /// Pods whose attachments cannot be read, by namespace.
@@ -50,6 +53,28 @@ impl Index {
                 tables.primary.insert(namespace.clone(), key.clone());
             }
         }
+    }
+
+    /// Takes over a change of a Namespace.
+    pub(crate) fn place(&self, change: &Change<'_, Namespace, Place>) {
+        let mut tables = self.lock();
+        let labels =
+            |place: &Option<Arc<Place>>| place.as_ref().map(|place| place.labels.clone()).unwrap_or_default();
+        let (old, new) = (labels(&change.old), labels(&change.new));
+        if old == new {
+            return;
+        }
+        for label in old {
+            tables.labelled.remove(&label, change.key);
+        }
+        for label in new {
+            tables.labelled.insert(label, change.key.clone());
+        }
+    }
+
+    /// The namespaces of which a label has a value.
+    pub(crate) fn labelled(&self, label: &str, value: &str) -> Vec<Namespace> {
+        self.lock().labelled.of(&(label.to_owned(), value.to_owned()))
     }
 
     /// Takes over a change of a Pod; returns the NetworkAttachmentDefinitions that it no longer uses.
@@ -319,5 +344,29 @@ mod tests {
         waiting.set(&cudn("x"), BTreeSet::from([nad.clone()]));
         waiting.forget_all();
         assert_eq!(waiting.for_cause(&nad), []);
+    }
+
+    #[test]
+    fn a_namespace_is_found_by_the_labels_that_it_has_now() {
+        let index = Index::default();
+        let place = |labels: &[(&str, &str)]| {
+            let labels = labels.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+            Some(Arc::new(Place { labels, terminating: false }))
+        };
+        let change = |name: &str, old: Option<Arc<Place>>, new: Option<Arc<Place>>| {
+            index.place(&Change { key: &Namespace::from(name), old, new, unreadable: None });
+        };
+        let found = |value: &str| -> Vec<String> {
+            index.labelled("team", value).iter().map(ToString::to_string).collect()
+        };
+        let (red, blue) = (place(&[("team", "red"), ("x", "y")]), place(&[("team", "blue")]));
+        change("a", None, red.clone());
+        change("b", None, red.clone());
+        assert_eq!((found("red"), found("blue")), (vec!["a".to_owned(), "b".to_owned()], vec![]));
+        change("a", red.clone(), blue.clone());
+        assert_eq!((found("red"), found("blue")), (vec!["b".to_owned()], vec!["a".to_owned()]));
+        change("a", blue, None);
+        change("b", red, None);
+        assert!(index.lock().labelled.names().next().is_none(), "nothing is kept");
     }
 }

@@ -24,6 +24,12 @@ impl NamespaceSelector {
         Selector::parse(selector).map(Self).map_err(BadNamespaceSelector)
     }
 
+    /// A label of which every namespace that it selects has one of these values; none where it does not say so.
+    #[must_use]
+    pub fn one_of(&self) -> Option<(&str, impl Iterator<Item = &str>)> {
+        self.0.one_of()
+    }
+
     /// Whether it selects a namespace with these labels. One without requirements selects every namespace, also the
     /// system's.
     #[must_use]
@@ -65,5 +71,16 @@ mod tests {
             selector.selects(&named("a")) && selector.selects(&named("b")) && !selector.selects(&named("c"))
         );
         assert!(parse(&json!({})).unwrap().selects(&named("kube-system")));
+        let (label, values) = selector.one_of().unwrap();
+        assert_eq!((label, values.collect::<Vec<_>>()), ("kubernetes.io/metadata.name", vec!["a", "b"]));
+        let others = json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator":
+            "NotIn", "values": ["c"]}, {"key": "d", "operator": "DoesNotExist"}]});
+        for none in [json!({}), others.clone()] {
+            assert!(parse(&none).unwrap().one_of().is_none(), "{none}");
+        }
+        let mut both = others;
+        both["matchLabels"] = json!({"team": "x"});
+        let both = parse(&both).unwrap();
+        assert_eq!(both.one_of().map(|(label, values)| (label, values.count())), Some(("team", 1)));
     }
 }

@@ -106,6 +106,15 @@ impl Selector {
         Ok(Self(requirements))
     }
 
+    /// A label of which everything that is selected has one of these values; none where no requirement says so.
+    #[must_use]
+    pub fn one_of(&self) -> Option<(&str, impl Iterator<Item = &str>)> {
+        self.0.iter().find_map(|requirement| match &requirement.test {
+            Test::In(values) => Some((requirement.key.as_str(), values.iter().map(String::as_str))),
+            Test::NotIn(_) | Test::Exists | Test::DoesNotExist => None,
+        })
+    }
+
     /// Whether labels meet every requirement; no requirement means yes.
     #[must_use]
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {

@@ -207,7 +207,8 @@ async fn what_another_attempt_puts_right_is_not_told() {
         let pass = rig.pass(&blue()).await;
         assert_eq!(pass.result.unwrap_err().retry(), Retry::Backoff, "{what}");
         assert_eq!(rig.condition(BLUE, "NetworkCreated"), None, "{what}");
-        let told = pass.asked.lines().filter(|line| line.starts_with(&format!("PATCH {BLUE}/status"))).count();
+        let told =
+            pass.asked.lines().filter(|line| line.starts_with(&format!("PATCH {BLUE}/status"))).count();
         assert_eq!(told, usize::from(what.ends_with("/status")), "{what}: {}", pass.asked);
     }
 }
