@@ -11,8 +11,6 @@ mod field;
 mod limits;
 #[path = "api_networks_cases/objects.rs"]
 mod objects;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_networks_cases/uplinks.rs"]
 mod uplinks;
 #[path = "api_networks_cases/world.rs"]

@@ -21,9 +21,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::world::{
-    CUDNS, DEADLINE, NODES, STATES, UPLINKS, World, cudn, namespace, node, path, state, udn, uplink,
-};
+use crate::world::{CUDNS, NODES, STATES, UPLINKS, World, cudn, namespace, node, path, state, udn, uplink};
+use causeway_tests::control::DEADLINE;
 
 /// One version of one object.
 struct Version {
@@ -216,16 +215,16 @@ const UDN: &str = "UserDefinedNetwork teal/own";
 pub(crate) async fn holds() -> anyhow::Result<()> {
     let world = World::start().await?;
     for (name, team) in [("blue", "a"), ("red", "a"), ("teal", "d")] {
-        world.create("/api/v1/namespaces", &namespace(name, team)).await?;
+        world.create_in("/api/v1/namespaces", &namespace(name, team)).await?;
     }
-    world.create(NODES, &node("one")).await?;
-    world.create(UPLINKS, &uplink("out")).await?;
-    world.create(STATES, &state("out", "one")).await?;
+    world.create_in(NODES, &node("one")).await?;
+    world.create_in(UPLINKS, &uplink("out")).await?;
+    world.create_in(STATES, &state("out", "one")).await?;
     let manager = world.manager("manager", &[]).await?;
     // The default network's subnet and the Uplink's condition: what is there without any network.
     let settled = || async {
         let (node, uplink) =
-            (world.read("/api/v1/nodes/one").await, world.read(&format!("{UPLINKS}/out")).await);
+            (world.get("/api/v1/nodes/one").await, world.get(&format!("{UPLINKS}/out")).await);
         let text = format!("{node:?} {uplink:?}");
         let is = text.contains("node-subnets") && text.contains("are resolved");
         if is { Ok(()) } else { Err(text) }
@@ -241,7 +240,7 @@ pub(crate) async fn holds() -> anyhow::Result<()> {
 /// A network of two namespaces over an Uplink comes and goes.
 async fn cluster_network(world: &World) -> anyhow::Result<()> {
     let mut versions = Versions::follow(&world.admin).await?;
-    world.create(CUDNS, &cudn("net", &["out"])).await?;
+    world.create_in(CUDNS, &cudn("net", &["out"])).await?;
     let (blue, red) = ("NetworkAttachmentDefinition blue/net", "NetworkAttachmentDefinition red/net");
     let of = |object: &str, change: &str| format!("{object} {change}");
     let made = [of(CUDN, "made"), of(CUDN, "protected")];
@@ -291,7 +290,7 @@ async fn cluster_network(world: &World) -> anyhow::Result<()> {
 async fn own_network(world: &World) -> anyhow::Result<()> {
     let mut versions = Versions::follow(&world.admin).await?;
     let collection = path("userdefinednetworks", "teal");
-    world.create(&collection, &udn("own")).await?;
+    world.create_in(&collection, &udn("own")).await?;
     let nad = "NetworkAttachmentDefinition teal/own";
     let of = |object: &str, change: &str| format!("{object} {change}");
     let made = [of(UDN, "made"), of(UDN, "protected")];
