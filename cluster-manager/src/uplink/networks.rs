@@ -6,11 +6,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::network::Transport;
 use causeway_net::facts::UplinkFacts;
+use causeway_net::network::name::NodeName;
 use causeway_net::state_name::StateName;
 use causeway_net::uplinks_ready::{
     self, ActiveNodes, Carrier, Found, GatewayMode, Network, StateFacts, Verdict, View,
@@ -23,11 +24,14 @@ use kube::Api;
 use tracing::info;
 
 use super::observe::Stores;
+use super::rivals::{self, Advertisers, Rivals};
 use super::watched::{State, StateKey, Uplink, UplinkName};
 use crate::allocation::{Book, Needed};
 use crate::expected::Expected;
 use crate::observed::Unreadable;
 use crate::observed::cr::{Cr, CrKey};
+use crate::observed::place::Node;
+use crate::wake::Wake;
 
 /// Tells networks whether their Uplinks are ready.
 #[derive(Clone, Debug)]
@@ -44,6 +48,12 @@ pub(super) struct Networks {
     pub(super) api: Api<ClusterUserDefinedNetwork>,
     /// What networks were told.
     pub(super) expected: Expected<CrKey>,
+    /// Who tells routers about networks.
+    pub(super) advertisers: Advertisers,
+    /// What networks need for themselves.
+    pub(super) rivals: Rivals,
+    /// Wakes this room.
+    pub(super) wake: Wake<CrKey>,
 }
 
 /// Why a pass over one network failed.
@@ -87,6 +97,7 @@ impl Room for Networks {
         let cr = cr.map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
         let Some(cr) = cr else {
             self.expected.set(key, Vec::new());
+            self.wake.up(self.rivals.set(key, BTreeSet::new()));
             return Ok(Requeue::Gone);
         };
         let Some(verdict) = self.verdict(key, &cr) else { return Ok(Requeue::Done) };
@@ -127,22 +138,49 @@ impl Networks {
         };
         let network = Network { name: key.name(), uplinks: &cr.uplinks, carrier };
         if cr.uplinks.is_empty() {
-            let nothing = Sight { uplinks: BTreeMap::new(), states: None };
+            self.wake.up(self.rivals.set(key, BTreeSet::new()));
+            let nothing = Sight { uplinks: BTreeMap::new(), states: None, rivals: BTreeMap::new() };
             return Some(uplinks_ready::verdict(network, self.mode, &BTreeMap::new(), &nothing));
         }
+        let nodes = self.stores.shared.nodes();
+        if !self.rivals.are_complete() {
+            // Otherwise the first ones would be told that they are alone.
+            for (other, cr) in self.stores.shared.cudns().iter().filter(|(_, cr)| !cr.uplinks.is_empty()) {
+                let active = self.active(other, &nodes)?;
+                self.claim(other, cr, &active, &self.sight(cr));
+            }
+            self.rivals.complete();
+        }
+        let active = self.active(key, &nodes)?;
+        let mut sight = self.sight(cr);
+        self.wake.up(self.claim(key, cr, &active, &sight));
+        for node in active.keys() {
+            for uplink in &cr.uplinks {
+                let bridge = rivals::bridge(&sight, uplink, node);
+                let found = self.rivals.of(key, uplink, bridge, node);
+                let names = found.iter().map(|other| other.name().to_owned());
+                sight.rivals.insert((uplink.clone(), node.clone()), names.collect());
+            }
+        }
+        Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
+    }
+
+    /// The nodes that need a network; none as long as nobody knows.
+    fn active<'n>(&self, key: &CrKey, nodes: &'n Snapshot<NodeName, Node>) -> Option<ActiveNodes<'n>> {
         let needed = match self.book.needed_on(&key.network()) {
             Needed::Unknown => return None,
             Needed::Everywhere => None,
             Needed::On(nodes) => Some(nodes),
         };
-        let sight = self.sight(cr);
-        let nodes = self.stores.shared.nodes();
-        let active: ActiveNodes<'_> = nodes
-            .iter()
-            .map(|(name, node)| (name.clone(), &node.labels))
-            .filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name)))
-            .collect();
-        Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
+        let labels = nodes.iter().map(|(name, node)| (name.clone(), &node.labels));
+        Some(labels.filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name))).collect())
+    }
+
+    /// Takes over what a network needs for itself; returns the others that this concerns.
+    fn claim(&self, key: &CrKey, cr: &Cr, active: &ActiveNodes<'_>, sight: &Sight) -> BTreeSet<CrKey> {
+        // Where nothing can be told, it is as it was.
+        let claims = rivals::claims(cr, active, &self.advertisers, sight);
+        claims.map(|claims| self.rivals.set(key, claims)).unwrap_or_default()
     }
 
     fn sight(&self, cr: &Cr) -> Sight {
@@ -157,7 +195,8 @@ impl Networks {
                 _ => self.stores.written.newest(&key, &watched).map(|uplink| (name.clone(), Ok(uplink))),
             }
         };
-        Sight { uplinks: cr.uplinks.iter().filter_map(look).collect(), states: Some(states) }
+        let uplinks = cr.uplinks.iter().filter_map(look).collect();
+        Sight { uplinks, states: Some(states), rivals: BTreeMap::new() }
     }
 }
 
@@ -165,6 +204,8 @@ impl Networks {
 struct Sight {
     uplinks: BTreeMap<String, Result<std::sync::Arc<Uplink>, String>>,
     states: Option<Snapshot<StateKey, State>>,
+    /// Who else needs an Uplink on a node.
+    rivals: BTreeMap<(String, NodeName), Vec<String>>,
 }
 
 impl View for Sight {
@@ -182,5 +223,9 @@ impl View for Sight {
             Some(Lookup::Unreadable(error)) => Found::Unreadable(error),
             Some(Lookup::Absent) | None => Found::Absent,
         }
+    }
+
+    fn rivals(&self, uplink: &str, node: &NodeName) -> Vec<String> {
+        self.rivals.get(&(uplink.to_owned(), node.clone())).cloned().unwrap_or_default()
     }
 }
