@@ -145,7 +145,7 @@ fn networks(context: &mut Context, surroundings: &Surroundings) -> Result<(), Fa
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
     let (allocation, sources, egress) =
-        Allocation::new(surroundings, &book, default_nad, settings.features.egress_ips, sources);
+        Allocation::new(surroundings, &book, default_nad, settings.features, sources);
     egress.start(&context.tasks, &context.readiness);
     let (sources, own) = uplinks(context, surroundings, &book, sources, own);
     own.start(&context.tasks, &context.readiness);

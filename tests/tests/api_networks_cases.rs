@@ -5,6 +5,8 @@
 mod bad_input;
 #[path = "api_networks_cases/better.rs"]
 mod better;
+#[path = "api_networks_cases/connections.rs"]
+mod connections;
 #[path = "api_networks_cases/field.rs"]
 mod field;
 #[path = "api_networks_cases/limits.rs"]
@@ -25,5 +27,6 @@ fn main() -> ExitCode {
     let suite = limits::add(suite);
     let suite = better::add(suite);
     let suite = field::add(suite);
-    uplinks::add(suite).run()
+    let suite = uplinks::add(suite);
+    connections::add(suite).run()
 }

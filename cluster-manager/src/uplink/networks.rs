@@ -154,13 +154,8 @@ impl Networks {
         let active = self.active(key, &nodes)?;
         let mut sight = self.sight(cr);
         self.wake.up(self.claim(key, cr, &active, &sight));
-        for node in active.keys() {
-            for uplink in &cr.uplinks {
-                let bridge = rivals::bridge(&sight, uplink, node);
-                let found = self.rivals.of(key, uplink, bridge, node);
-                let names = found.iter().map(|other| other.name().to_owned());
-                sight.rivals.insert((uplink.clone(), node.clone()), names.collect());
-            }
+        if self.rivals.needs_anything(key) {
+            sight.rivals = self.rivals_on(key, cr, &active, &sight);
         }
         Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
     }
@@ -174,6 +169,17 @@ impl Networks {
         };
         let labels = nodes.iter().map(|(name, node)| (name.clone(), &node.labels));
         Some(labels.filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name))).collect())
+    }
+
+    /// Who else needs the Uplinks of a network on its nodes, where somebody does.
+    fn rivals_on(&self, key: &CrKey, cr: &Cr, active: &ActiveNodes<'_>, sight: &Sight) -> RivalNames {
+        let pairs = active.keys().flat_map(|node| cr.uplinks.iter().map(move |uplink| (uplink, node)));
+        let found = pairs.filter_map(|(uplink, node)| {
+            let found = self.rivals.of(key, uplink, rivals::bridge(sight, uplink, node), node);
+            let names: Vec<String> = found.iter().map(|other| other.name().to_owned()).collect();
+            (!names.is_empty()).then(|| ((uplink.clone(), node.clone()), names))
+        });
+        found.collect()
     }
 
     /// Takes over what a network needs for itself; returns the others that this concerns.
@@ -204,9 +210,11 @@ impl Networks {
 struct Sight {
     uplinks: BTreeMap<String, Result<std::sync::Arc<Uplink>, String>>,
     states: Option<Snapshot<StateKey, State>>,
-    /// Who else needs an Uplink on a node.
-    rivals: BTreeMap<(String, NodeName), Vec<String>>,
+    rivals: RivalNames,
 }
+
+/// Who else needs an Uplink on a node.
+type RivalNames = BTreeMap<(String, NodeName), Vec<String>>;
 
 impl View for Sight {
     fn uplink(&self, name: &str) -> Found<'_, UplinkFacts> {

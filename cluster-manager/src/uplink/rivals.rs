@@ -84,6 +84,11 @@ impl Rivals {
         shared.into_iter().collect()
     }
 
+    /// Whether a network needs anything for itself: most do not.
+    pub(super) fn needs_anything(&self, key: &CrKey) -> bool {
+        self.lock().of.contains_key(key)
+    }
+
     /// Whether what every network needs is known.
     pub(super) fn are_complete(&self) -> bool {
         self.lock().complete
