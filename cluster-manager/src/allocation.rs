@@ -25,6 +25,7 @@ mod pace;
 mod status;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -56,6 +57,7 @@ use self::nads::Nads;
 use self::nodes::Nodes;
 use self::pace::Pace;
 use self::status::Statuses;
+use self::turns::Turns;
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::nad::Nad;
 use crate::observed::{Sources, Stores};
@@ -80,17 +82,21 @@ pub(crate) struct Book {
     /// Whether the ledger is that of this term.
     made: Arc<AtomicBool>,
     pace: Pace,
+    turns: Turns,
     wake: Wake,
     scale: ScaleMetrics,
 }
 
 /// A network that comes or goes at this moment: while it is there, Nodes may wait for it.
-pub(crate) struct AtWork<'b>(&'b Book);
+pub(crate) struct AtWork<'b>(&'b Book, NetworkName);
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let waited = self.0.pace.ends();
         self.0.wake.nodes(waited);
+        if self.0.turns.ends(&self.1) {
+            self.0.wake.statuses([self.1.clone()]);
+        }
     }
 }
 
@@ -124,7 +130,15 @@ impl Book {
         };
         let ledger = Arc::new(Mutex::new(Ledger::new(plan)));
         let (cluster, scale) = (Arc::new(cluster.clone()), ScaleMetrics::default());
-        Self { ledger, cluster, made: Arc::default(), pace: Pace::default(), wake, scale }
+        Self {
+            ledger,
+            cluster,
+            made: Arc::default(),
+            pace: Pace::default(),
+            turns: Turns::default(),
+            wake,
+            scale,
+        }
     }
 
     /// The same book, that keeps metrics with a series for each network.
@@ -149,9 +163,10 @@ impl Book {
     }
 
     /// Says that a network comes or goes, as long as the answer is kept.
-    pub(crate) fn at_work(&self) -> AtWork<'_> {
+    pub(crate) fn at_work(&self, network: &NetworkName) -> AtWork<'_> {
         self.pace.begins();
-        AtWork(self)
+        self.turns.begins(network);
+        AtWork(self, network.clone())
     }
 
     /// How long a Node has to wait for networks that come or go; none where it is its turn.

@@ -2,8 +2,8 @@
 //!
 //! In: network objects, Namespaces, NetworkAttachmentDefinitions and who uses those, and what transports rest on
 //! ([`transport`]). Out: a NetworkAttachmentDefinition in each namespace that a network is for, our finalizer on both, and
-//! the conditions `NetworkCreated` and `TransportAccepted` (server-side apply as `user-defined-network-controller`). The
-//! key is the network object.
+//! the conditions `NetworkCreated`, `TransportAccepted` and, of a network without Uplinks, `UplinksReady` (server-side
+//! apply as `user-defined-network-controller`). The key is the network object.
 //!
 //! * A network that cannot get on says what it waits for ([`crate::observed::index::Waiting`]); a change of that wakes it.
 //!   Nothing is polled and nothing is given up.
@@ -33,11 +33,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use causeway_api::condition::Wanted;
 use causeway_net::cudn_uplinks::{UplinkFeature, UplinksRefused, uplink_for_nads};
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
 use causeway_net::transport::{Advertiser, EvpnProblem};
-use causeway_net::uplinks_ready::GatewayMode;
+use causeway_net::uplinks_ready::{self, GatewayMode};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::settings::{Features, Settings};
@@ -97,7 +98,7 @@ impl Room for Networks {
     type Error = NetworkError;
 
     async fn reconcile(&self, key: &CrKey) -> Result<Requeue, NetworkError> {
-        let _at_work = self.book.at_work();
+        let _at_work = self.book.at_work(&key.network());
         let mut world = observe::world(key, &self.stores, |cr, there| self.halt(cr, there))?;
         observe::second_primaries(&mut world, &self.stores, |namespace| self.book.primary_in(namespace));
         let vids = self.vids(key, &world);
@@ -143,6 +144,7 @@ impl Room for Networks {
             let mut wanted = vec![verdict::created(key, &cr, &outcome)];
             let problem = self.evpn_problem(&cr);
             wanted.extend(self.carriers.accepted(&cr, problem.as_ref()));
+            wanted.extend(self.without_uplinks(key, &cr));
             self.expected.set(key, wanted.clone());
             self.hand.tell(key, &wanted, Timestamp::now()).await?;
         }
@@ -171,6 +173,13 @@ impl Networks {
     fn uplink<'c>(&self, cr: &'c Cr) -> Result<Option<&'c str>, UplinksRefused> {
         let feature = if self.features.uplinks() { UplinkFeature::On } else { UplinkFeature::Off };
         uplink_for_nads(&cr.uplinks, feature, self.gateway_mode)
+    }
+
+    /// What `UplinksReady` says of a network that has none: known from the beginning, it goes out with the rest.
+    fn without_uplinks(&self, key: &CrKey, cr: &Cr) -> Option<Wanted> {
+        let is_told = self.features.uplinks() && matches!(key, CrKey::Cudn(_)) && cr.uplinks.is_empty();
+        let wanted = is_told.then(|| uplinks_ready::without_uplinks().wanted())?;
+        Some(Wanted { observed_generation: cr.generation, ..wanted })
     }
 
     /// What would be wrong in every namespace that the network were for. Upstream tells nothing before there is one.

@@ -16,9 +16,7 @@ pub(crate) mod pod;
 
 use std::sync::Arc;
 
-use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
-use causeway_api::udn::UserDefinedNetwork;
 use causeway_net::activity;
 use causeway_net::network::name::{NadKey, Namespace, NodeName};
 use causeway_runtime::health::Readiness;
@@ -27,7 +25,7 @@ use causeway_runtime::watch::{self, Lookup, NamespacedName, NotReady, Snapshot, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client};
 
-use self::cr::{Cr, CrKey};
+use self::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
 use self::index::Index;
 use self::nad::Nad;
 use self::place::{Node, Place, WatchedNamespace, WatchedNode};
@@ -36,8 +34,8 @@ use crate::written::Written;
 
 /// Watches that are being set up: rooms subscribe, then [`Sources::start`] runs them.
 pub(crate) struct Sources {
-    pub(crate) udns: Watch<UserDefinedNetwork, CrKey, Cr>,
-    pub(crate) cudns: Watch<ClusterUserDefinedNetwork, CrKey, Cr>,
+    pub(crate) udns: Watch<WatchedUdn, CrKey, Cr>,
+    pub(crate) cudns: Watch<WatchedCudn, CrKey, Cr>,
     pub(crate) nads: Watch<NetworkAttachmentDefinition, NadKey, Nad>,
     pub(crate) namespaces: Watch<WatchedNamespace, Namespace, Place>,
     pub(crate) nodes: Watch<WatchedNode, NodeName, Node>,

@@ -13,7 +13,7 @@ mod nodes;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
+use causeway_api::annotation::{NodeSubnetsText, network as nad_annotation, node as node_annotation};
 use causeway_api::nad::{Config, Defaults};
 use causeway_net::activity::{self, Activity, Mode, Need, PodKey};
 use causeway_net::ipam::ids::{NetworkIds, NodeIds, SecondKeys};
@@ -25,7 +25,7 @@ use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
 use causeway_net::network_condition::allocation_succeeded;
 use causeway_net::selector::Selector;
 use causeway_runtime::watch::NamespacedName;
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::{Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
 
 use super::connect::ConnectName;
@@ -112,7 +112,7 @@ enum Pool {
 #[derive(Debug, Default)]
 struct NodeEntry {
     /// Its subnets by network, as they should be annotated.
-    subnets: BTreeMap<String, Vec<IpNet>>,
+    subnets: NodeSubnetsText,
     /// The annotation that `subnets` rest on, or that was made of them.
     text: Option<String>,
     /// Why its annotation cannot be read; it is left alone then.
@@ -379,7 +379,7 @@ impl Ledger {
             return;
         }
         for (node, entry) in &self.nodes {
-            for network in entry.subnets.keys().map(|network| NetworkName::from(network.as_str())) {
+            for network in entry.subnets.networks().map(NetworkName::from) {
                 if self.networks.contains_key(&network) && self.activity.need(&network, node) == Need::Idle {
                     drop(self.activity.found(&network, node, now));
                 }
@@ -416,7 +416,7 @@ impl Ledger {
             Err(error) => Pool::Bad(error),
             Ok(setup) => {
                 let annotated = self.nodes.iter().filter_map(|(node, entry)| {
-                    entry.subnets.get(network.as_str()).map(|subnets| (node, subnets.as_slice()))
+                    entry.subnets.get(network.as_str()).map(|subnets| (node, subnets))
                 });
                 Pool::Of(Box::new(NodeSubnets::rebuild(network.clone(), setup, annotated)))
             }

@@ -1,10 +1,8 @@
 //! The conditions `NetworkAllocationSucceeded` and `NodesSelected` of networks.
 
 use causeway_api::condition::{self, ConditionStatus, Wanted};
-use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::{AllocationReason, NetworkCondition};
-use causeway_api::udn::UserDefinedNetwork;
 use causeway_net::activity::Mode;
 use causeway_net::network::name::NetworkName;
 use causeway_net::network_condition::{allocation_succeeded, nodes_selected};
@@ -18,7 +16,7 @@ use super::Book;
 use super::ledger::Fare;
 use crate::expected::Expected;
 use crate::observed::Stores;
-use crate::observed::cr::{Cr, CrKey};
+use crate::observed::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
 
 /// Tells how networks fare.
 #[derive(Clone)]
@@ -57,6 +55,9 @@ impl Room for Statuses {
 
     async fn reconcile(&self, network: &NetworkName) -> Result<Requeue, StatusError> {
         let Some(key) = CrKey::of_network(network) else { return Ok(Requeue::Gone) };
+        if self.book.turns.waits(network) {
+            return Ok(Requeue::Done);
+        }
         // An object that cannot be read is told nothing.
         let Ok(Some(cr)) = self.stores.cr(&key) else {
             self.expected.set(&key, Vec::new());
@@ -122,12 +123,11 @@ impl Statuses {
         let name = key.name();
         let written = match key {
             CrKey::Udn(nad) => {
-                let api: Api<UserDefinedNetwork> =
-                    Api::namespaced(self.client.clone(), nad.namespace().as_str());
+                let api: Api<WatchedUdn> = Api::namespaced(self.client.clone(), nad.namespace().as_str());
                 writer.apply_status(&api, name, &body).await.map(Cr::of_udn)
             }
             CrKey::Cudn(_) => {
-                let api: Api<ClusterUserDefinedNetwork> = Api::all(self.client.clone());
+                let api: Api<WatchedCudn> = Api::all(self.client.clone());
                 writer.apply_status(&api, name, &body).await.map(Cr::of_cudn)
             }
         };

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway_api::condition::Wanted;
-use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::manager::FieldManager;
 use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
 use causeway_api::network_condition::NETWORK_FINALIZER;
-use causeway_api::udn::UserDefinedNetwork;
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_runtime::engine::{Retry, Retryable};
 use causeway_runtime::leader::Leadership;
@@ -27,7 +25,7 @@ use super::plan::{self, Change, Draft, Plan, Removal, SiteStep};
 use super::verdict::Outcome;
 use crate::allocation::Book;
 use crate::observed::Stores;
-use crate::observed::cr::{Cr, CrKey};
+use crate::observed::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
 use crate::observed::index::Cause;
 use crate::observed::nad::Nad;
 
@@ -164,11 +162,11 @@ impl Hand {
         Ok(())
     }
 
-    fn udns(&self, namespace: &Namespace) -> Api<UserDefinedNetwork> {
+    fn udns(&self, namespace: &Namespace) -> Api<WatchedUdn> {
         Api::namespaced(self.client.clone(), namespace.as_str())
     }
 
-    fn cudns(&self) -> Api<ClusterUserDefinedNetwork> {
+    fn cudns(&self) -> Api<WatchedCudn> {
         Api::all(self.client.clone())
     }
 
@@ -333,9 +331,6 @@ pub(super) async fn run(
     plan: &Plan,
     hand: &Hand,
 ) -> Result<(Outcome, Rest), NetworkError> {
-    if plan.protect {
-        hand.protect(key, cr).await?;
-    }
     let (halt, ignored) = (plan.halt.clone(), plan.ignored.clone());
     let mut outcome = Outcome { halt, ignored, ..Outcome::default() };
     if let Some(Halt::Frozen(namespaces)) = &plan.halt {
@@ -350,8 +345,11 @@ pub(super) async fn run(
     for (nad, removal) in &plan.removals {
         work.push(hand.remove(key, nad, removal).boxed());
     }
-    let done: Vec<Done> = futures::stream::iter(work).buffer_unordered(WIDTH).collect().await;
-    let mut failure = None;
+    let protected = async { if plan.protect { hand.protect(key, cr).await } else { Ok(()) } };
+    let work = futures::stream::iter(work).buffer_unordered(WIDTH).collect::<Vec<Done>>();
+    // Nothing waits for the finalizer: what is made of an object that goes meanwhile is an orphan, and found as one.
+    let (protected, done) = tokio::join!(protected, work);
+    let mut failure = protected.err();
     for done in done {
         match done {
             Done::There(namespace) => outcome.there.push(namespace),

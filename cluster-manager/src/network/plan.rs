@@ -27,7 +27,7 @@ const OWN_PREFIX: &str = "k8s.ovn.org";
 /// What to do about one network object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// What to do about our finalizer on the object, before anything else.
+    /// What to do about our finalizer on the object.
     pub(super) protect: bool,
     /// Why nothing is done about NetworkAttachmentDefinitions, if so.
     pub(super) halt: Option<Halt>,

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::cudn::{
+    ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec, ClusterUserDefinedNetworkStatus,
+};
 use causeway_api::network::{NetworkSpec, Role};
 use causeway_api::network_condition::NETWORK_FINALIZER;
-use causeway_api::udn::UserDefinedNetwork;
+use causeway_api::udn::{UserDefinedNetwork, UserDefinedNetworkSpec, UserDefinedNetworkStatus};
 use causeway_api::{GROUP, V1};
 use causeway_net::namespaces::{BadNamespaceSelector, NamespaceSelector};
 use causeway_net::network::name::{NadKey, Namespace, NetworkName, Origin};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::expected::Expected;
@@ -120,6 +123,26 @@ impl fmt::Display for CrKey {
     }
 }
 
+/// The watched part of a UserDefinedNetwork: all but what its metadata says of field managers.
+#[derive(Clone, Debug, Deserialize, kube::Resource)]
+#[resource(inherit = UserDefinedNetwork)]
+pub(crate) struct WatchedUdn {
+    #[serde(default, deserialize_with = "causeway_runtime::watch::slim_metadata")]
+    metadata: ObjectMeta,
+    spec: UserDefinedNetworkSpec,
+    status: Option<UserDefinedNetworkStatus>,
+}
+
+/// The same of a ClusterUserDefinedNetwork.
+#[derive(Clone, Debug, Deserialize, kube::Resource)]
+#[resource(inherit = ClusterUserDefinedNetwork)]
+pub(crate) struct WatchedCudn {
+    #[serde(default, deserialize_with = "causeway_runtime::watch::slim_metadata")]
+    metadata: ObjectMeta,
+    spec: ClusterUserDefinedNetworkSpec,
+    status: Option<ClusterUserDefinedNetworkStatus>,
+}
+
 /// Namespaces that a ClusterUserDefinedNetwork is for.
 pub(crate) type Choice = Result<NamespaceSelector, BadNamespaceSelector>;
 
@@ -154,14 +177,14 @@ pub(crate) struct Cr {
 
 impl Cr {
     /// From a UserDefinedNetwork; none for one without uid, which the API server never sends.
-    pub(crate) fn of_udn(udn: UserDefinedNetwork) -> Option<Self> {
+    pub(crate) fn of_udn(udn: WatchedUdn) -> Option<Self> {
         let network = udn.spec.network();
         let conditions = udn.status.map(|status| status.conditions).unwrap_or_default();
         Self::of(udn.metadata, network, conditions)
     }
 
     /// From a ClusterUserDefinedNetwork; none for one without uid, which the API server never sends.
-    pub(crate) fn of_cudn(cudn: ClusterUserDefinedNetwork) -> Option<Self> {
+    pub(crate) fn of_cudn(cudn: WatchedCudn) -> Option<Self> {
         let namespaces = Some(NamespaceSelector::parse(&cudn.spec.namespace_selector));
         let conditions = cudn.status.map(|status| status.conditions).unwrap_or_default();
         let cr = Self::of(cudn.metadata, cudn.spec.network, conditions)?;
@@ -207,8 +230,30 @@ impl Cr {
 
     /// Whether the two differ in more than their status and version.
     pub(crate) fn differs_beyond_status(&self, other: &Self) -> bool {
-        let status = |cr: &Self| Self { conditions: Vec::new(), version: None, ..cr.clone() };
-        self.generation != other.generation || status(self) != status(other)
+        let Self {
+            uid,
+            version: _,
+            generation,
+            created,
+            terminating,
+            finalizers,
+            labels,
+            annotations,
+            network,
+            namespaces,
+            uplinks,
+            conditions: _,
+        } = self;
+        generation != &other.generation
+            || uid != &other.uid
+            || created != &other.created
+            || terminating != &other.terminating
+            || finalizers != &other.finalizers
+            || labels != &other.labels
+            || annotations != &other.annotations
+            || uplinks != &other.uplinks
+            || namespaces != &other.namespaces
+            || network != &other.network
     }
 }
 

@@ -1,14 +1,15 @@
 //! The condition `UplinksReady` of ClusterUserDefinedNetworks: whether each node that needs the network can use its Uplink.
 //!
 //! In: the network, its Uplinks, their states, the nodes that need the network. Out: one condition, by server-side apply as
-//! `clustermanager-uplink-controller`. Every network has it, also one without an Uplink.
+//! `clustermanager-uplink-controller`. A network without an Uplink has it too, from the one who makes the network
+//! ([`crate::network`]): it needs no write of its own there.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway_api::cudn::ClusterUserDefinedNetwork;
+use causeway_api::condition::{self, Wanted};
 use causeway_api::network::Transport;
 use causeway_net::facts::UplinkFacts;
 use causeway_net::network::name::NodeName;
@@ -29,7 +30,7 @@ use super::watched::{State, StateKey, Uplink, UplinkName};
 use crate::allocation::{Book, Needed};
 use crate::expected::Expected;
 use crate::observed::Unreadable;
-use crate::observed::cr::{Cr, CrKey};
+use crate::observed::cr::{Cr, CrKey, WatchedCudn};
 use crate::observed::place::Node;
 use crate::wake::Wake;
 
@@ -45,7 +46,7 @@ pub(super) struct Networks {
     /// Writes as the Uplink controller.
     pub(super) writer: Writer,
     /// Networks of the API server.
-    pub(super) api: Api<ClusterUserDefinedNetwork>,
+    pub(super) api: Api<WatchedCudn>,
     /// What networks were told.
     pub(super) expected: Expected<CrKey>,
     /// Who tells routers about networks.
@@ -100,9 +101,17 @@ impl Room for Networks {
             self.wake.up(self.rivals.set(key, BTreeSet::new()));
             return Ok(Requeue::Gone);
         };
+        if cr.uplinks.is_empty() {
+            self.expected.set(key, Vec::new());
+            self.wake.up(self.rivals.set(key, BTreeSet::new()));
+            return Ok(Requeue::Done);
+        }
         let Some(verdict) = self.verdict(key, &cr) else { return Ok(Requeue::Done) };
-        let wanted =
-            causeway_api::condition::Wanted { observed_generation: cr.generation, ..verdict.wanted() };
+        let wanted = verdict.wanted();
+        // A deletion is a new generation, too: nobody needs to hear again what was said of the one before.
+        let said = condition::find(&cr.conditions, wanted.type_).filter(|_| cr.terminating);
+        let generation = said.map_or(cr.generation, |said| said.observed_generation);
+        let wanted = Wanted { observed_generation: generation, ..wanted };
         self.expected.set(key, vec![wanted.clone()]);
         if wanted.is_met_by(&cr.conditions) {
             return Ok(Requeue::Done);
@@ -137,11 +146,6 @@ impl Networks {
             Some(Transport::NoOverlay | Transport::Unknown(_)) | None => Carrier::Supported,
         };
         let network = Network { name: key.name(), uplinks: &cr.uplinks, carrier };
-        if cr.uplinks.is_empty() {
-            self.wake.up(self.rivals.set(key, BTreeSet::new()));
-            let nothing = Sight { uplinks: BTreeMap::new(), states: None, rivals: BTreeMap::new() };
-            return Some(uplinks_ready::verdict(network, self.mode, &BTreeMap::new(), &nothing));
-        }
         let nodes = self.stores.shared.nodes();
         if !self.rivals.are_complete() {
             // Otherwise the first ones would be told that they are alone.
@@ -202,14 +206,14 @@ impl Networks {
             }
         };
         let uplinks = cr.uplinks.iter().filter_map(look).collect();
-        Sight { uplinks, states: Some(states), rivals: BTreeMap::new() }
+        Sight { uplinks, states, rivals: BTreeMap::new() }
     }
 }
 
 /// The Uplinks of one network, and all states.
 struct Sight {
     uplinks: BTreeMap<String, Result<std::sync::Arc<Uplink>, String>>,
-    states: Option<Snapshot<StateKey, State>>,
+    states: Snapshot<StateKey, State>,
     rivals: RivalNames,
 }
 
@@ -226,10 +230,10 @@ impl View for Sight {
     }
 
     fn state(&self, name: &StateName) -> Found<'_, StateFacts> {
-        match self.states.as_ref().map(|states| states.lookup(name.as_str())) {
-            Some(Lookup::Present(state)) => Found::Present(&state.facts),
-            Some(Lookup::Unreadable(error)) => Found::Unreadable(error),
-            Some(Lookup::Absent) | None => Found::Absent,
+        match self.states.lookup(name.as_str()) {
+            Lookup::Present(state) => Found::Present(&state.facts),
+            Lookup::Unreadable(error) => Found::Unreadable(error),
+            Lookup::Absent => Found::Absent,
         }
     }
 

@@ -3,10 +3,9 @@
 use causeway_api::uplink::Uplink;
 use causeway_api::uplink_state::UplinkState;
 use causeway_net::facts::{NodeFacts, UplinkFacts};
-use causeway_runtime::watch::{self, Store, Watch};
+use causeway_runtime::watch::{self, Guarded, Store, Watch};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use serde::Deserialize;
 
@@ -74,7 +73,7 @@ impl Watches {
     pub(crate) fn new(client: &Client, node: &str) -> Self {
         let of_node = watch::config().fields(&format!("spec.nodeName={node}"));
         let the_node = watch::config().fields(&format!("metadata.name={node}"));
-        let all = |client: &Client| Api::<DeserializeGuard<Uplink>>::all(client.clone());
+        let all = |client: &Client| Api::<Guarded<Uplink>>::all(client.clone());
         Self {
             uplinks: Watch::new(all(client), watch::config(), watch::name, |uplink| UplinkFacts::of(&uplink)),
             states: Watch::new(Api::all(client.clone()), of_node, watch::name, |mut state: UplinkState| {

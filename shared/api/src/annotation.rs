@@ -8,8 +8,10 @@ mod entries;
 pub mod gateway;
 pub mod network;
 pub mod node;
+mod subnets;
 
 pub use self::entries::{AnnotationError, BadEntry, Networks, Read};
+pub use self::subnets::NodeSubnetsText;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

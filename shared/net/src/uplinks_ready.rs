@@ -183,6 +183,12 @@ impl Verdict {
     }
 }
 
+/// What the condition of a network without Uplinks says.
+#[must_use]
+pub fn without_uplinks() -> Verdict {
+    Verdict::new(UplinksReason::UplinksReady, "CUDN does not reference an Uplink")
+}
+
 /// Decides what the condition should say. `active` may be empty: then a network is as ready as its Uplinks exist.
 #[must_use]
 pub fn verdict(
@@ -192,7 +198,7 @@ pub fn verdict(
     view: &impl View,
 ) -> Verdict {
     if network.uplinks.is_empty() {
-        return Verdict::new(UplinksReason::UplinksReady, "CUDN does not reference an Uplink");
+        return without_uplinks();
     }
     if mode != GatewayMode::Shared {
         return Verdict::new(

@@ -12,20 +12,20 @@
 //!
 //! Never does: write, or decide from what it sees.
 
+mod guard;
 mod metrics;
 mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::DeserializeGuard;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::Deserialize;
@@ -34,6 +34,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+pub use self::guard::{Guarded, Invalid};
 pub use self::metrics::WatchMetrics;
 pub use self::store::{Change, Connection, Lookup, NotReady, Snapshot, Store};
 
@@ -95,11 +96,41 @@ pub fn config() -> watcher::Config {
 /// watched type: keeps name, namespace, uid, versions, timestamps, labels, annotations, finalizers and owners,
 /// and drops the rest, above all `managedFields`.
 pub fn slim_metadata<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let mut meta = ObjectMeta::deserialize(deserializer)?;
-    meta.managed_fields = None;
-    meta.self_link = None;
-    meta.generate_name = None;
-    Ok(meta)
+    // What is dropped is not even read: `managedFields` are trees, and most of the metadata of some kinds.
+    let slim = SlimMeta::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: slim.name,
+        namespace: slim.namespace,
+        uid: slim.uid,
+        resource_version: slim.resource_version,
+        generation: slim.generation,
+        creation_timestamp: slim.creation_timestamp,
+        deletion_timestamp: slim.deletion_timestamp,
+        deletion_grace_period_seconds: slim.deletion_grace_period_seconds,
+        labels: slim.labels,
+        annotations: slim.annotations,
+        finalizers: slim.finalizers,
+        owner_references: slim.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+/// What [`slim_metadata`] keeps.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SlimMeta {
+    name: Option<String>,
+    namespace: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    generation: Option<i64>,
+    creation_timestamp: Option<Time>,
+    deletion_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
+    finalizers: Option<Vec<String>>,
+    owner_references: Option<Vec<OwnerReference>>,
 }
 
 type KeyOf<Key> = Box<dyn Fn(&ObjectMeta) -> Option<Key> + Send + Sync>;
@@ -108,7 +139,7 @@ type Subscriber<Key, T> = Box<dyn Fn(&Change<'_, Key, T>) + Send + Sync>;
 
 /// A watch that is being set up; [`Watch::run`] starts it.
 pub struct Watch<K, Key, T> {
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Guarded<K>>,
     config: watcher::Config,
     key: KeyOf<Key>,
     slim: Slim<K, T>,
@@ -137,7 +168,7 @@ where
     /// Watches what `api` and `config` select. `key` names an object (an object without a key is skipped); `slim`
     /// keeps what is needed of it, or `None` to treat the object as absent.
     pub fn new(
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Guarded<K>>,
         config: watcher::Config,
         key: impl Fn(&ObjectMeta) -> Option<Key> + Send + Sync + 'static,
         slim: impl Fn(K) -> Option<T> + Send + Sync + 'static,
@@ -203,10 +234,7 @@ where
     }
 
     /// Takes over events until the first error.
-    async fn follow(
-        &self,
-        events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>>,
-    ) -> watcher::Error {
+    async fn follow(&self, events: impl Stream<Item = watcher::Result<Event<Guarded<K>>>>) -> watcher::Error {
         let mut events = std::pin::pin!(events);
         let mut listed = HashSet::new();
         loop {
@@ -243,7 +271,7 @@ where
     }
 
     /// Takes over one object; returns its key.
-    fn upsert(&self, object: DeserializeGuard<K>) -> Option<Key> {
+    fn upsert(&self, object: Guarded<K>) -> Option<Key> {
         let key = (self.key)(object.meta())?;
         let uid: Box<str> = object.meta().uid.as_deref().unwrap_or_default().into();
         let update = match object.0 {

@@ -47,17 +47,20 @@ impl Ledger {
         let mut look_at = std::mem::take(&mut entry.dirty);
         if !entry.read || entry.text.as_ref() != text {
             entry.take_over(text);
+            // What stands there of networks that are gone goes.
+            entry.subnets.retain(|network| self.networks.contains_key(network));
             look_at = self.networks.keys().cloned().chain(look_at).collect();
         }
-        self.correct_legacy_ids(annotations, &mut verdict);
-        let entry = self.nodes.entry(name.clone()).or_default();
         let exempt = entry.exempt;
         let (mut subnets, unreadable) = (std::mem::take(&mut entry.subnets), entry.unreadable.clone());
-        // What stands there of networks that are gone goes.
-        subnets.retain(|network, _| self.networks.contains_key(network.as_str()));
+        self.correct_legacy_ids(annotations, &mut verdict);
+        let is_news = !look_at.is_empty();
         let mut freed = Vec::new();
         for network in look_at {
-            let Some(known) = self.networks.get_mut(&network) else { continue };
+            let Some(known) = self.networks.get_mut(&network) else {
+                subnets.remove(network.as_str());
+                continue;
+            };
             let pool = match &mut known.pool {
                 Pool::Of(pool) => pool,
                 Pool::None => {
@@ -79,7 +82,7 @@ impl Ledger {
                 }
                 continue;
             }
-            let annotated = subnets.get(network.as_str()).cloned().unwrap_or_default();
+            let annotated = subnets.get(network.as_str()).unwrap_or_default().to_vec();
             let result = match &unreadable {
                 Some(error) => Err(format!("failed to update node {name} annotation: {error}")),
                 None => pool
@@ -89,7 +92,7 @@ impl Ledger {
             };
             match result {
                 Ok(assigned) => {
-                    subnets.insert(network.as_str().to_owned(), assigned);
+                    subnets.set(network.as_str(), assigned);
                     known.unannounced.remove(name);
                     if known.problems.remove(name).is_some() {
                         verdict.told.insert(network.clone());
@@ -98,7 +101,7 @@ impl Ledger {
                 Err(error) => {
                     let kept = pool.of(name).to_vec();
                     if unreadable.is_none() {
-                        subnets.insert(network.as_str().to_owned(), kept);
+                        subnets.set(network.as_str(), kept);
                     }
                     let before = known.problems.insert(name.clone(), error.clone());
                     let is_news = before.as_ref() != Some(&error);
@@ -112,16 +115,15 @@ impl Ledger {
                 freed.push(network);
             }
         }
-        subnets.retain(|_, subnets| !subnets.is_empty());
-        let wanted = node_annotation::render_node_subnets(&subnets);
-        if unreadable.is_none() && wanted.as_ref() != text {
-            verdict.changes.insert(node_annotation::NODE_SUBNETS, wanted.clone());
-        }
         let entry = self.nodes.entry(name.clone()).or_default();
-        entry.subnets = subnets;
-        if unreadable.is_none() {
+        if is_news && unreadable.is_none() {
+            let wanted = subnets.render();
+            if wanted.as_ref() != text {
+                verdict.changes.insert(node_annotation::NODE_SUBNETS, wanted.clone());
+            }
             entry.text = wanted;
         }
+        entry.subnets = subnets;
         for network in freed {
             verdict.woken.extend(self.wake_waiting(&network));
         }
@@ -247,7 +249,7 @@ impl NodeEntry {
         let Some(text) = text else { return };
         match node_annotation::read_node_subnets(text) {
             // Entries that cannot be read are made anew.
-            Ok(read) => self.subnets = read.value,
+            Ok(read) => self.subnets = read.value.into(),
             Err(error) => self.unreadable = Some(error.to_string()),
         }
     }

@@ -31,11 +31,13 @@ fn wide() -> Seen {
 }
 
 #[tokio::test]
-async fn a_network_is_protected_made_and_told_of_in_this_order() {
+async fn a_network_is_protected_and_made_at_once_and_told_of_when_both_are_done() {
     let rig = rig(&fresh());
     let pass = rig.pass(&blue()).await;
     assert_eq!(pass.result.unwrap(), Requeue::After(UNSEEN), "the watch has yet to show what was made");
-    let lines: Vec<&str> = pass.asked.lines().collect();
+    let mut lines: Vec<&str> = pass.asked.lines().collect();
+    // Which of the two is asked first does not matter.
+    lines[..2].sort_unstable();
     let [protect, create, tell] = lines.as_slice() else { panic!("{lines:?}") };
     assert_eq!(
         *protect,
@@ -205,7 +207,9 @@ async fn what_another_attempt_puts_right_is_not_told() {
         let pass = rig.pass(&blue()).await;
         assert_eq!(pass.result.unwrap_err().retry(), Retry::Backoff, "{what}");
         assert_eq!(rig.condition(BLUE, "NetworkCreated"), None, "{what}");
-        assert!(pass.asked.lines().last().unwrap().starts_with(&what), "nothing follows: {}", pass.asked);
+        let told =
+            pass.asked.lines().filter(|line| line.starts_with(&format!("PATCH {BLUE}/status"))).count();
+        assert_eq!(told, usize::from(what.ends_with("/status")), "{what}: {}", pass.asked);
     }
 }
 
@@ -398,4 +402,17 @@ async fn a_transport_is_told_of_beside_the_creation_in_one_write() {
     assert_eq!(pass.order().iter().filter(|line| line.ends_with("/status")).count(), 1);
     assert_eq!(rig.condition(NET, "NetworkCreated").unwrap().0, "True");
     assert_eq!(rig.condition(NET, "TransportAccepted").unwrap().1, "RouteAdvertisementsNotEnabled");
+}
+
+#[tokio::test]
+async fn a_cluster_wide_network_without_uplinks_is_told_so_in_the_same_write_as_long_as_uplinks_are_on() {
+    let seen = wide();
+    let rig = rig(&seen);
+    let asked = rig.pass(&cudn_key("net")).await.asked;
+    let told: Vec<&str> = asked.lines().filter(|line| line.contains("/status ")).collect();
+    let [told] = told.as_slice() else { panic!("{asked}") };
+    assert!(told.contains("NetworkCreated") && told.contains("CUDN does not reference an Uplink"), "{told}");
+    let off = Features { uplink: false, ..FEATURES };
+    let asked = rig_with(&seen, off, []).pass(&cudn_key("net")).await.asked;
+    assert!(asked.contains("NetworkCreated") && !asked.contains("UplinksReady"), "{asked}");
 }

@@ -163,12 +163,6 @@ async fn each_state_of_affairs_has_its_reason_and_its_text() {
     let failing =
         |reason: &str| format!("1 active node/uplink readiness check(s) failed; examples: {reason}");
     for (what, world, reason, message) in [
-        (
-            "no Uplink",
-            World { cudn: Some(cudn("net", layer3())), ..good() },
-            "UplinksReady",
-            "CUDN does not reference an Uplink".to_owned(),
-        ),
         ("ready", good(), "UplinksReady", "Uplinks are ready for all active CUDN nodes".to_owned()),
         (
             "local gateways",
@@ -235,6 +229,27 @@ async fn each_state_of_affairs_has_its_reason_and_its_text() {
         assert_eq!((told_reason.as_str(), told_message), (reason, message), "{what}");
         assert_eq!(asked, ["PATCH /apis/k8s.ovn.org/v1/clusteruserdefinednetworks/net/status"], "{what}");
     }
+}
+
+#[tokio::test]
+async fn a_network_without_uplinks_is_told_by_the_one_who_makes_it() {
+    let asked = Arc::default();
+    let world = World { cudn: Some(cudn("net", layer3())), ..good() };
+    assert_eq!(room(&world, &asked).reconcile(&key()).await.unwrap(), Requeue::Done);
+    assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_deletion_alone_makes_nobody_say_the_same_of_another_generation() {
+    let (asked, said) = (Arc::default(), Arc::default());
+    let before = room(&good(), &said);
+    before.reconcile(&key()).await.unwrap();
+    let told = before.stores.shared.cr(&key()).unwrap().unwrap().conditions.clone();
+    let going = with(good().cudn.map(terminating).unwrap(), "/metadata/generation", json!(2));
+    let going = with(going, "/status", json!({ "conditions": told }));
+    let room = room(&World { cudn: Some(going), ..good() }, &asked);
+    room.reconcile(&key()).await.unwrap();
+    assert_eq!(*asked.lock().unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]

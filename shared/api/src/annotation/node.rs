@@ -107,9 +107,12 @@ pub fn read_node_subnets(text: &str) -> Result<Read<Networks<Vec<IpNet>>>, Annot
 /// Writes [`NODE_SUBNETS`]; none when the node has no subnet: the annotation is removed.
 #[must_use]
 pub fn render_node_subnets(subnets: &Networks<Vec<IpNet>>) -> Option<String> {
-    by_network(subnets.iter().filter(|(_, subnets)| !subnets.is_empty()), |subnets| {
-        go_json::strings(subnets.iter().map(ToString::to_string))
-    })
+    by_network(subnets.iter().filter(|(_, subnets)| !subnets.is_empty()), |subnets| subnets_text(subnets))
+}
+
+/// What [`NODE_SUBNETS`] says of one network.
+pub(super) fn subnets_text(subnets: &[IpNet]) -> String {
+    go_json::strings(subnets.iter().map(ToString::to_string))
 }
 
 /// Reads [`NETWORK_IDS`].
