@@ -255,10 +255,11 @@ async fn cluster_network(world: &World) -> anyhow::Result<()> {
     let all: Vec<&str> = made.iter().chain(nads.iter().flatten()).chain(&told).map(String::as_str).collect();
     let found = versions.until("cluster_udn_net", &all.iter().copied().collect()).await?;
     let [created, allocated, _, node, _] = &told;
-    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1])];
+    // Its finalizer and its definitions come at the same time, and it is told of when both are there.
+    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1]), (&made[1], created)];
     for nad in &nads {
         // A number is there with the object itself, so that nobody sees one without.
-        order.extend([(made[1].as_str(), nad[0].as_str()), (&nad[0], &nad[2]), (&nad[2], created)]);
+        order.extend([(made[0].as_str(), nad[0].as_str()), (&nad[0], &nad[2]), (&nad[2], created)]);
     }
     let first = found.iter().find(|found| found.ends_with("net numbered")).context("a number")?.clone();
     order.extend([(first.as_str(), allocated.as_str()), (&first, node)]);
@@ -302,8 +303,13 @@ async fn own_network(world: &World) -> anyhow::Result<()> {
     ];
     let all: Vec<&str> = made.iter().chain(&nads).chain(&told).map(String::as_str).collect();
     let found = versions.until("teal_own", &all.iter().copied().collect()).await?;
-    let order: Vec<(&str, &str)> =
-        vec![(&made[1], &nads[0]), (&nads[2], &told[0]), (&nads[2], &told[1]), (&nads[2], &told[2])];
+    let order: Vec<(&str, &str)> = vec![
+        (&made[0], &nads[0]),
+        (&made[1], &told[0]),
+        (&nads[2], &told[0]),
+        (&nads[2], &told[1]),
+        (&nads[2], &told[2]),
+    ];
     Wanted { all: &all, maybe: &[], order: &order }.check("a UserDefinedNetwork comes", &found)?;
 
     versions.go_on();
