@@ -13,6 +13,7 @@
 //!
 //! First file to read: [`ledger`].
 
+mod connect;
 mod egress;
 mod ledger;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use causeway_net::render::{self, Cluster, ConfigError};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
+use causeway_runtime::settings::Features;
 use causeway_runtime::shutdown::Tasks;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
@@ -47,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::ledger::{ClusterPlan, Identity};
 
+use self::connect::{ConnectName, ConnectWatch, Connects};
 use self::egress::{Egress, EgressIpName, EgressWatch, Needs};
 use self::ledger::{Ledger, Starved, Stir};
 use self::metrics::{Figures, Subnets};
@@ -241,11 +244,11 @@ impl Book {
     /// Makes the book anew from what is annotated.
     #[cfg(test)]
     pub(crate) fn rebuild(&self, stores: &Stores) {
-        self.rebuild_with(stores, None);
+        self.rebuild_with(stores, None, None);
     }
 
-    /// The same, with what EgressIPs need.
-    fn rebuild_with(&self, stores: &Stores, egress: Option<&Egress>) {
+    /// The same, with what EgressIPs need and ClusterNetworkConnects connect.
+    fn rebuild_with(&self, stores: &Stores, egress: Option<&Egress>, connects: Option<&Connects>) {
         // First of all: a pod that changes after the snapshot waits for the new ledger.
         let mut ledger = self.lock();
         let (nads, nodes) = (stores.nads(), stores.nodes());
@@ -262,6 +265,7 @@ impl Book {
             nodes.iter().map(|(name, node)| (name.clone(), Arc::clone(node))),
             pods.iter().filter(|_| follows_pods).map(|(key, pod)| (key.clone(), Arc::clone(pod))),
             egress.map(Egress::needs).unwrap_or_default(),
+            connects.map(Connects::connected).unwrap_or_default(),
             Timestamp::now(),
         );
         self.made.store(true, Ordering::Release);
@@ -363,16 +367,24 @@ pub(crate) struct Allocation {
     statuses: Statuses,
     /// Who else needs networks on nodes, where that matters.
     egress: Option<Egress>,
+    /// Which networks are connected, where that matters.
+    connects: Option<Connects>,
 }
 
-/// A watch that only these rooms need, before it runs.
-pub(crate) struct OwnWatch(Option<EgressWatch>);
+/// Watches that only these rooms need, before they run.
+pub(crate) struct OwnWatches {
+    egress: Option<EgressWatch>,
+    connects: Option<ConnectWatch>,
+}
 
-impl OwnWatch {
-    /// Starts it.
+impl OwnWatches {
+    /// Starts them.
     pub(crate) fn start(self, tasks: &Tasks, readiness: &Readiness) {
-        if let Some(watch) = self.0 {
+        if let Some(watch) = self.egress {
             egress::start(watch, tasks, readiness);
+        }
+        if let Some(watch) = self.connects {
+            connect::start(watch, tasks, readiness);
         }
     }
 }
@@ -383,9 +395,9 @@ impl Allocation {
         surroundings: &Surroundings,
         book: &Book,
         default_nad: Option<NadKey>,
-        egress_ips: bool,
+        features: Features,
         sources: Sources,
-    ) -> (Self, Sources, OwnWatch) {
+    ) -> (Self, Sources, OwnWatches) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
         let stores = sources.stores.clone();
         let wake = book.wake.clone();
@@ -397,11 +409,14 @@ impl Allocation {
         let statuses = Statuses::new(client, hand, book, &stores);
         let sources = subscribe(sources, book, &statuses);
         let follows = book.lock().plan().mode != Mode::Everywhere;
-        let watch = (egress_ips && follows).then(|| egress::watch(client, &meters.watches));
+        let watch = (features.egress_ips && follows).then(|| egress::watch(client, &meters.watches));
         let egress = watch.as_ref().map(|watch| Egress::new(watch.store(), stores.clone()));
-        let (sources, watch) = follow(sources, watch, egress.as_ref(), book);
-        let rooms = Self { book: book.clone(), stores, wake, nads, nodes, statuses, egress };
-        (rooms, sources, OwnWatch(watch))
+        let (sources, egress_watch) = follow(sources, watch, egress.as_ref(), book);
+        let watch = (features.network_connect && follows).then(|| connect::watch(client, &meters.watches));
+        let connects = watch.as_ref().map(|watch| Connects::new(watch.store(), stores.clone()));
+        let (sources, connect_watch) = connect(sources, watch, connects.as_ref(), book);
+        let rooms = Self { book: book.clone(), stores, wake, nads, nodes, statuses, egress, connects };
+        (rooms, sources, OwnWatches { egress: egress_watch, connects: connect_watch })
     }
 
     /// Runs the rooms for one term of leadership.
@@ -434,13 +449,16 @@ impl Allocation {
         if let Some(egress) = &self.egress {
             egress.wait_synced().await;
         }
+        if let Some(connects) = &self.connects {
+            connects.wait_synced().await;
+        }
     }
 
     /// Takes stock at the beginning of a term: everything is looked at once.
     pub(crate) fn begin(&self) {
         self.nads.begin();
         self.statuses.begin();
-        self.book.rebuild_with(&self.stores, self.egress.as_ref());
+        self.book.rebuild_with(&self.stores, self.egress.as_ref(), self.connects.as_ref());
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
         self.wake.nads.enqueue_all(self.nads.default_nad().cloned());
         self.wake.nodes.enqueue_all(self.stores.nodes().iter().map(|(name, _)| name.clone()));
@@ -473,6 +491,52 @@ fn follow(
         }
     });
     (Sources { namespaces, ..sources }, Some(watch))
+}
+
+/// ClusterNetworkConnects, and what they choose, decide where networks are needed because of others.
+fn connect(
+    sources: Sources,
+    watch: Option<ConnectWatch>,
+    connects: Option<&Connects>,
+    book: &Book,
+) -> (Sources, Option<ConnectWatch>) {
+    let Some((watch, connects)) = watch.zip(connects) else { return (sources, None) };
+    let connected = |book: &Book, name: &ConnectName, networks: &BTreeSet<NetworkName>| {
+        let stir = book.lock().connect(name, networks, Timestamp::now());
+        book.wake.stirred(stir);
+    };
+    let (all, ledger) = (connects.clone(), book.clone());
+    let watch = watch.on_change(move |change| {
+        if ledger.wake.leadership.leads() {
+            connected(&ledger, change.key, &all.after(change));
+        }
+    });
+    let (all, ledger) = (connects.clone(), book.clone());
+    let namespaces = sources.namespaces.on_change(move |change| {
+        if ledger.wake.leadership.leads() {
+            for (name, networks) in all.on_namespace(change) {
+                connected(&ledger, &name, &networks);
+            }
+        }
+    });
+    let of_network = || {
+        let (all, ledger) = (connects.clone(), book.clone());
+        move |key: &CrKey, old: Option<&Cr>, new: Option<&Cr>| {
+            if ledger.wake.leadership.leads() {
+                for (name, networks) in all.on_network(key, old, new) {
+                    connected(&ledger, &name, &networks);
+                }
+            }
+        }
+    };
+    let (of_tenant, of_cluster) = (of_network(), of_network());
+    let udns = sources.udns.on_change(move |change| {
+        of_tenant(change.key, change.old.as_deref(), change.new.as_deref());
+    });
+    let cudns = sources.cudns.on_change(move |change| {
+        of_cluster(change.key, change.old.as_deref(), change.new.as_deref());
+    });
+    (Sources { udns, cudns, namespaces, ..sources }, Some(watch))
 }
 
 /// Each watch wakes the room for what changed.

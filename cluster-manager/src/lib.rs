@@ -45,6 +45,7 @@ use prometheus_client::registry::Registry;
 use tracing::{info, warn};
 
 use crate::allocation::{Allocation, Book, ClusterPlan};
+use crate::network::OwnWatches;
 use crate::observed::Sources;
 use crate::scale::ScaleMetrics;
 
@@ -141,13 +142,13 @@ fn networks(context: &mut Context, surroundings: &Surroundings) -> Result<(), Fa
     let (networks, sources, own) = network::Controller::new(surroundings, cluster, &settings, &book, sources);
     networks.count_objects(upstream);
     book.count_subnets(upstream);
-    own.start(&context.tasks, &context.readiness);
     let preconfigured = settings.features.preconfigured_udn_addresses();
     let default_nad = preconfigured.then(|| NadKey::new(settings.namespace.as_str(), DEFAULT_NETWORK));
     let (allocation, sources, egress) =
-        Allocation::new(surroundings, &book, default_nad, settings.features.egress_ips, sources);
+        Allocation::new(surroundings, &book, default_nad, settings.features, sources);
     egress.start(&context.tasks, &context.readiness);
-    let sources = uplinks(context, surroundings, &book, sources);
+    let (sources, own) = uplinks(context, surroundings, &book, sources, own);
+    own.start(&context.tasks, &context.readiness);
     let sources = mirrors(context, surroundings, sources);
     sources.start(&context.tasks, &context.readiness);
 
@@ -183,21 +184,29 @@ fn without_subnets(settings: &Settings) -> Result<Option<Selector>, Failure> {
 }
 
 /// Starts the room of Uplinks, if they are switched on.
-fn uplinks(context: &mut Context, surroundings: &Surroundings, book: &Book, sources: Sources) -> Sources {
+fn uplinks(
+    context: &mut Context,
+    surroundings: &Surroundings,
+    book: &Book,
+    sources: Sources,
+    own: OwnWatches,
+) -> (Sources, OwnWatches) {
     if !context.settings.features.uplinks() {
         info!("Uplinks are switched off (need --enable-uplink); what exists of them is left alone");
-        return sources;
+        return (sources, own);
     }
     let (controller, sources) = uplink::Controller::new(
         surroundings,
         &mut context.registry,
         gateway_mode(&context.settings),
         book,
+        own.advertisers(),
         sources,
     );
+    let own = own.heard_by(controller.advertised());
     controller.start(&context.tasks, &context.readiness, &surroundings.meters, context.settings.resync);
     info!(identity = context.settings.identity, "Uplink controller started");
-    sources
+    (sources, own)
 }
 
 /// How the cluster is configured, as far as it decides what a network looks like.

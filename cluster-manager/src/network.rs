@@ -37,12 +37,13 @@ use causeway_api::condition::Wanted;
 use causeway_net::cudn_uplinks::{UplinkFeature, UplinksRefused, uplink_for_nads};
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_net::render::{self, Cluster, Feature, Rendered, Request, Vids};
-use causeway_net::transport::EvpnProblem;
+use causeway_net::transport::{Advertiser, EvpnProblem};
 use causeway_net::uplinks_ready::{self, GatewayMode};
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::settings::{Features, Settings};
 use causeway_runtime::shutdown::Tasks;
+use causeway_runtime::watch::{Change, Store};
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
@@ -259,6 +260,19 @@ pub(crate) struct Controller {
 pub(crate) struct OwnWatches(CarrierWatches);
 
 impl OwnWatches {
+    /// The RouteAdvertisements, where their feature is on.
+    pub(crate) fn advertisers(&self) -> Option<Store<Arc<str>, Advertiser>> {
+        self.0.advertisers()
+    }
+
+    /// Calls `hear` with each change of RouteAdvertisements too.
+    pub(crate) fn heard_by(
+        self,
+        hear: impl Fn(&Change<'_, Arc<str>, Advertiser>) + Send + Sync + 'static,
+    ) -> Self {
+        Self(self.0.heard_by(hear))
+    }
+
     /// Starts them.
     pub(crate) fn start(self, tasks: &Tasks, readiness: &Readiness) {
         self.0.start(tasks, readiness);

@@ -32,23 +32,26 @@ mod pace;
 mod plan;
 #[cfg(test)]
 mod replay;
+mod rivals;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod users;
 mod watched;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway_api::manager::FieldManager;
 use causeway_api::uplink::Uplink as ApiUplink;
 use causeway_api::uplink_state::UplinkState;
+use causeway_net::transport::Advertiser;
 use causeway_net::uplinks_ready::GatewayMode;
 use causeway_runtime::engine::{self, KeyQueue, Limits, Pacing, Requeue, Room};
 use causeway_runtime::health::Readiness;
 use causeway_runtime::leader::Leadership;
 use causeway_runtime::shutdown::Tasks;
-use causeway_runtime::watch::{self, Watch};
+use causeway_runtime::watch::{self, Change, Watch};
 use causeway_runtime::writer::Writer;
 use jiff::Timestamp;
 use kube::Api;
@@ -61,6 +64,7 @@ use self::error::UplinkError;
 use self::metrics::Metrics;
 use self::networks::Networks;
 use self::observe::{StateIndex, Stores};
+use self::rivals::{Advertisers, Rivals};
 use self::tally::Tally;
 use self::users::Users;
 use self::watched::{State, StateKey, Uplink, UplinkName};
@@ -130,6 +134,7 @@ impl Controller {
         registry: &mut Registry,
         mode: GatewayMode,
         book: &Book,
+        advertisers: Advertisers,
         sources: Sources,
     ) -> (Self, Sources) {
         let Surroundings { client, meters, leadership, recorder } = surroundings;
@@ -163,6 +168,9 @@ impl Controller {
                 .fenced(leadership.clone()),
             api: Api::all(client.clone()),
             expected: Expected::default(),
+            advertisers,
+            rivals: Rivals::default(),
+            wake: Wake::new(&told_queue, leadership),
         };
         book.wakes_of_activity(told_queue.clone());
         let bells = Bells {
@@ -177,6 +185,12 @@ impl Controller {
         let (uplinks, states) = (uplinks.metered(&meters.watches), states.metered(&meters.watches));
         let leadership = leadership.clone();
         (Self { uplinks, states, queue, room, told, told_queue, leadership }, sources)
+    }
+
+    /// Who calls this with a change of RouteAdvertisements has the networks told that it concerns.
+    pub(crate) fn advertised(&self) -> impl Fn(&Change<'_, Arc<str>, Advertiser>) + Send + Sync + 'static {
+        let (wake, stores) = (self.told.wake.clone(), self.told.stores.shared.clone());
+        move |change| wake.up(rivals::concerned(change, &stores))
     }
 
     /// Starts the watches, and in each term of leadership the engine, once every kind has been listed. An API server
@@ -195,7 +209,13 @@ impl Controller {
         let (told, told_queue) = (self.told, self.told_queue);
         let limits = Limits { resync, ..Limits::default() };
         tasks.spawn("uplink", async move {
-            if stop.run_until_cancelled(room.stores.wait_synced()).await.is_none() {
+            let synced = async {
+                room.stores.wait_synced().await;
+                if let Some(advertisers) = &told.advertisers {
+                    advertisers.wait_synced().await;
+                }
+            };
+            if stop.run_until_cancelled(synced).await.is_none() {
                 return;
             }
             while let Some(term) = leadership.term(&stop).await {
@@ -203,6 +223,7 @@ impl Controller {
                 room.stores.written.forget_all();
                 room.expected.forget_all();
                 told.expected.forget_all();
+                told.rivals.forget_all();
                 queue.enqueue_all(room.everything());
                 told_queue.enqueue_all(room.stores.shared.cudns().iter().map(|(key, _)| key.clone()));
                 let uplinks = engine::run(room.clone(), queue.clone(), limits, &metrics, term.over());

@@ -5,8 +5,10 @@
 //!
 //! Never decides what is right for rules: tests compare listings.
 
+pub mod kubelet;
 pub mod pods;
 pub mod prober;
+pub mod systemd;
 pub mod table;
 
 use std::sync::{Arc, LazyLock};

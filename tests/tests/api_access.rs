@@ -11,12 +11,12 @@ mod attempt;
 mod cards;
 #[path = "api_access/halves.rs"]
 mod halves;
+#[path = "api_access/nodeless.rs"]
+mod nodeless;
 #[path = "api_access/nodes.rs"]
 mod nodes;
 #[path = "api_access/others.rs"]
 mod others;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_access/world.rs"]
 mod world;
 
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         ..RigOptions::default()
     };
     let rig = SharedRig::new(options);
+    let nodeless = SharedRig::new(RigOptions::default());
     Suite::new()
         .test_in(&rig, Level::Api, "each_side_writes_its_own_fields_of_a_state_and_no_other", halves::fields)
         .test_in(&rig, Level::Api, "each_side_writes_its_own_conditions_and_no_other", halves::conditions)
@@ -51,6 +52,12 @@ fn main() -> ExitCode {
         .test_in(&rig, Level::Api, "a_card_is_who_the_node_says_with_a_token_for_that_node", cards::identity)
         .test_in(&rig, Level::Api, "a_card_that_is_struck_off_the_node_writes_no_more", cards::struck_off)
         .test_in(&rig, Level::Api, "a_card_writes_its_half_among_a_thousand_nodes", cards::many_nodes)
+        .test_in(
+            &nodeless,
+            Level::Api,
+            "without_any_node_states_are_written_by_who_may_and_by_no_card",
+            nodeless::no_nodes,
+        )
         .test_in(&rig, Level::Api, "only_administrators_say_which_card_a_node_has", nodes::roles)
         .test_in(
             &rig,

@@ -3,8 +3,6 @@
 
 #[path = "api_parts/cases.rs"]
 mod cases;
-#[path = "api_parts/rest.rs"]
-mod rest;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use self::cases::{collection, object};
-use self::rest::{MERGE_PATCH, OBJECT, send};
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// How long the API server may take to heed a policy.
 const HEEDED: Duration = Duration::from_secs(30);

@@ -3,8 +3,6 @@
 
 #[path = "api_cluster_manager/recorded.rs"]
 mod recorded;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_cluster_manager/seen.rs"]
 mod seen;
 
@@ -22,8 +20,8 @@ use kube::Client;
 use serde_json::Value;
 
 use self::recorded::{check_differences, steps};
-use self::rest::{OBJECT, send};
 use self::seen::Seen;
+use causeway_tests::rest::{OBJECT, send};
 
 /// How long a busy machine may take for what usually takes milliseconds.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -6,8 +6,6 @@ mod cases;
 mod network_rows;
 #[path = "api_crds/networks.rs"]
 mod networks;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_crds/rows.rs"]
 mod rows;
 
@@ -23,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use self::cases::{collection, object};
-use self::rest::{Answer, MERGE_PATCH, OBJECT, send};
 use self::rows::{condition, config, state, uplink, with_status};
+use causeway_tests::rest::{Answer, MERGE_PATCH, OBJECT, send};
 
 /// Content type of a server-side apply; JSON is YAML.
 const APPLY: &str = "application/apply-patch+yaml";

@@ -10,8 +10,6 @@
 mod causes;
 #[path = "api_endpointslice/recorded.rs"]
 mod recorded;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_endpointslice/seen.rs"]
 mod seen;
 #[path = "api_endpointslice/world.rs"]

@@ -5,14 +5,14 @@
 mod bad_input;
 #[path = "api_networks_cases/better.rs"]
 mod better;
+#[path = "api_networks_cases/connections.rs"]
+mod connections;
 #[path = "api_networks_cases/field.rs"]
 mod field;
 #[path = "api_networks_cases/limits.rs"]
 mod limits;
 #[path = "api_networks_cases/objects.rs"]
 mod objects;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_networks_cases/uplinks.rs"]
 mod uplinks;
 #[path = "api_networks_cases/world.rs"]
@@ -27,5 +27,6 @@ fn main() -> ExitCode {
     let suite = limits::add(suite);
     let suite = better::add(suite);
     let suite = field::add(suite);
-    uplinks::add(suite).run()
+    let suite = uplinks::add(suite);
+    connections::add(suite).run()
 }

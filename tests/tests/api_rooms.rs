@@ -3,8 +3,6 @@
 
 #[path = "api_rooms/order.rs"]
 mod order;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_rooms/watches.rs"]
 mod watches;
 #[path = "api_rooms/wiring.rs"]

@@ -12,8 +12,6 @@ mod frozen;
 mod nodes;
 #[path = "api_udn_admission/pods.rs"]
 mod pods;
-#[path = "api_parts/rest.rs"]
-mod rest;
 #[path = "api_udn_admission/world.rs"]
 mod world;
 

@@ -1,4 +1,4 @@
-//! Pods come and go at random while the agent is killed at random.
+//! Pods come and go at random while agent and kubelet are killed at random.
 //!
 //! `CAUSEWAY_CHURN_SECONDS` (60) is how long; `CAUSEWAY_SEED` repeats a run that printed it.
 

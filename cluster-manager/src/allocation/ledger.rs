@@ -28,6 +28,7 @@ use causeway_runtime::watch::NamespacedName;
 use ipnet::{Ipv4Net, Ipv6Net};
 use jiff::Timestamp;
 
+use super::connect::ConnectName;
 use super::egress::{EgressIpName, Needs};
 use super::metrics::Figures;
 use crate::observed::nad::Nad;
@@ -302,6 +303,7 @@ impl Ledger {
         nodes: impl IntoIterator<Item = (NodeName, Arc<Node>)>,
         pods: impl IntoIterator<Item = (NamespacedName, Arc<Pod>)>,
         egress_ips: impl IntoIterator<Item = (EgressIpName, Needs)>,
+        connected: impl IntoIterator<Item = (ConnectName, BTreeSet<NetworkName>)>,
         now: Timestamp,
     ) -> Self {
         let mut ledger = Self::new(plan);
@@ -340,6 +342,9 @@ impl Ledger {
         }
         for (name, needs) in egress_ips {
             drop(ledger.egress_ip(&name, &needs, now));
+        }
+        for (name, networks) in connected {
+            drop(ledger.connect(&name, &networks, now));
         }
         ledger.keep_for_now(now);
         ledger.look_ahead(&nodes);
@@ -452,6 +457,17 @@ impl Ledger {
         } else {
             self.activity.set_egress_ip(name, &needs.nodes, &needs.namespaces, now)
         };
+        self.stir(&changes)
+    }
+
+    /// Takes over which networks a ClusterNetworkConnect connects; none for one that is gone.
+    pub(super) fn connect(
+        &mut self,
+        name: &ConnectName,
+        networks: &BTreeSet<NetworkName>,
+        now: Timestamp,
+    ) -> Stir {
+        let changes = self.activity.connect(name, networks, now);
         self.stir(&changes)
     }
 

@@ -18,6 +18,7 @@ use ipnet::IpNet;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use super::connect::ConnectName;
 use super::egress::{EgressIpName, Needs};
 use super::ledger::{ClusterPlan, Fare, Joined, Ledger, NodeVerdict, Starved};
 use crate::observed::fixtures::pod_on;
@@ -31,6 +32,7 @@ struct World {
     nodes: BTreeMap<NodeName, Node>,
     pods: BTreeMap<NamespacedName, Pod>,
     egress_ips: BTreeMap<EgressIpName, Needs>,
+    connected: BTreeMap<ConnectName, BTreeSet<NetworkName>>,
     /// Subnets of the Layer3 network objects behind definitions.
     meant: BTreeMap<NadKey, BTreeSet<String>>,
     ledger: Ledger,
@@ -90,9 +92,9 @@ fn layer2_primary(key: &str, network: &str) -> String {
 impl World {
     fn new(plan: ClusterPlan) -> Self {
         let now = Timestamp::UNIX_EPOCH;
-        let ledger = Ledger::rebuild(plan, [], [], [], [], now);
-        let (nads, nodes, pods, egress_ips, meant) = Default::default();
-        Self { nads, nodes, pods, egress_ips, meant, ledger, now, made: 0 }
+        let ledger = Ledger::rebuild(plan, [], [], [], [], [], now);
+        let (nads, nodes, pods, egress_ips, connected, meant) = Default::default();
+        Self { nads, nodes, pods, egress_ips, connected, meant, ledger, now, made: 0 }
     }
 
     /// A cluster in which networks are everywhere.
@@ -253,7 +255,15 @@ impl World {
         let nads = self.nads.iter().map(|(key, nad)| (key.clone(), Arc::new(nad.clone())));
         let nodes = self.nodes.iter().map(|(name, node)| (name.clone(), Arc::new(node.clone())));
         let pods = self.pods.iter().map(|(key, pod)| (key.clone(), Arc::new(pod.clone())));
-        self.ledger = Ledger::rebuild(plan, nads, nodes, pods, self.egress_ips.clone(), self.now);
+        self.ledger = Ledger::rebuild(
+            plan,
+            nads,
+            nodes,
+            pods,
+            self.egress_ips.clone(),
+            self.connected.clone(),
+            self.now,
+        );
     }
 
     /// An annotation of a NetworkAttachmentDefinition.

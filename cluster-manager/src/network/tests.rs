@@ -43,6 +43,7 @@ const FEATURES: Features = Features {
     route_advertisements: false,
     evpn: false,
     egress_ips: false,
+    network_connect: false,
 };
 
 /// Objects by path, and a log of what was asked.

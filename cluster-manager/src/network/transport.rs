@@ -74,6 +74,20 @@ impl CarrierWatches {
         }
     }
 
+    /// The RouteAdvertisements, where their feature is on.
+    pub(super) fn advertisers(&self) -> Option<Store<Arc<str>, Advertiser>> {
+        self.advertisers.as_ref().map(Watch::store)
+    }
+
+    /// Calls `hear` with each change of RouteAdvertisements too.
+    pub(super) fn heard_by(
+        self,
+        hear: impl Fn(&Change<'_, Arc<str>, Advertiser>) + Send + Sync + 'static,
+    ) -> Self {
+        let advertisers = self.advertisers.map(|watch| watch.on_change(move |change| hear(change)));
+        Self { advertisers, ..self }
+    }
+
     /// The VTEPs, where networks can rest on some.
     pub(super) fn vteps(&self) -> Option<Store<VtepName, Vtep>> {
         self.vteps.as_ref().map(Watch::store)

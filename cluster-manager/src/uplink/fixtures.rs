@@ -119,6 +119,7 @@ pub(super) fn state(uplink: &str, node: &str) -> State {
         host_cause: None,
         told: Vec::new(),
         facts: StateFacts {
+            bridge: None,
             uplink: uplink.to_owned(),
             node: node.to_owned(),
             owner_uids: Vec::new(),

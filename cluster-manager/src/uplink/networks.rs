@@ -7,11 +7,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_api::condition::{self, Wanted};
 use causeway_api::network::Transport;
 use causeway_net::facts::UplinkFacts;
+use causeway_net::network::name::NodeName;
 use causeway_net::state_name::StateName;
 use causeway_net::uplinks_ready::{
     self, ActiveNodes, Carrier, Found, GatewayMode, Network, StateFacts, Verdict, View,
@@ -24,11 +25,14 @@ use kube::Api;
 use tracing::info;
 
 use super::observe::Stores;
+use super::rivals::{self, Advertisers, Rivals};
 use super::watched::{State, StateKey, Uplink, UplinkName};
 use crate::allocation::{Book, Needed};
 use crate::expected::Expected;
 use crate::observed::Unreadable;
 use crate::observed::cr::{Cr, CrKey, WatchedCudn};
+use crate::observed::place::Node;
+use crate::wake::Wake;
 
 /// Tells networks whether their Uplinks are ready.
 #[derive(Clone, Debug)]
@@ -45,6 +49,12 @@ pub(super) struct Networks {
     pub(super) api: Api<WatchedCudn>,
     /// What networks were told.
     pub(super) expected: Expected<CrKey>,
+    /// Who tells routers about networks.
+    pub(super) advertisers: Advertisers,
+    /// What networks need for themselves.
+    pub(super) rivals: Rivals,
+    /// Wakes this room.
+    pub(super) wake: Wake<CrKey>,
 }
 
 /// Why a pass over one network failed.
@@ -88,10 +98,12 @@ impl Room for Networks {
         let cr = cr.map_err(|error| NetworkError::Unreadable { network: key.clone(), error })?;
         let Some(cr) = cr else {
             self.expected.set(key, Vec::new());
+            self.wake.up(self.rivals.set(key, BTreeSet::new()));
             return Ok(Requeue::Gone);
         };
         if cr.uplinks.is_empty() {
             self.expected.set(key, Vec::new());
+            self.wake.up(self.rivals.set(key, BTreeSet::new()));
             return Ok(Requeue::Done);
         }
         let Some(verdict) = self.verdict(key, &cr) else { return Ok(Requeue::Done) };
@@ -134,19 +146,51 @@ impl Networks {
             Some(Transport::NoOverlay | Transport::Unknown(_)) | None => Carrier::Supported,
         };
         let network = Network { name: key.name(), uplinks: &cr.uplinks, carrier };
+        let nodes = self.stores.shared.nodes();
+        if !self.rivals.are_complete() {
+            // Otherwise the first ones would be told that they are alone.
+            for (other, cr) in self.stores.shared.cudns().iter().filter(|(_, cr)| !cr.uplinks.is_empty()) {
+                let active = self.active(other, &nodes)?;
+                self.claim(other, cr, &active, &self.sight(cr));
+            }
+            self.rivals.complete();
+        }
+        let active = self.active(key, &nodes)?;
+        let mut sight = self.sight(cr);
+        self.wake.up(self.claim(key, cr, &active, &sight));
+        if self.rivals.needs_anything(key) {
+            sight.rivals = self.rivals_on(key, cr, &active, &sight);
+        }
+        Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
+    }
+
+    /// The nodes that need a network; none as long as nobody knows.
+    fn active<'n>(&self, key: &CrKey, nodes: &'n Snapshot<NodeName, Node>) -> Option<ActiveNodes<'n>> {
         let needed = match self.book.needed_on(&key.network()) {
             Needed::Unknown => return None,
             Needed::Everywhere => None,
             Needed::On(nodes) => Some(nodes),
         };
-        let sight = self.sight(cr);
-        let nodes = self.stores.shared.nodes();
-        let active: ActiveNodes<'_> = nodes
-            .iter()
-            .map(|(name, node)| (name.clone(), &node.labels))
-            .filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name)))
-            .collect();
-        Some(uplinks_ready::verdict(network, self.mode, &active, &sight))
+        let labels = nodes.iter().map(|(name, node)| (name.clone(), &node.labels));
+        Some(labels.filter(|(name, _)| needed.as_ref().is_none_or(|needed| needed.contains(name))).collect())
+    }
+
+    /// Who else needs the Uplinks of a network on its nodes, where somebody does.
+    fn rivals_on(&self, key: &CrKey, cr: &Cr, active: &ActiveNodes<'_>, sight: &Sight) -> RivalNames {
+        let pairs = active.keys().flat_map(|node| cr.uplinks.iter().map(move |uplink| (uplink, node)));
+        let found = pairs.filter_map(|(uplink, node)| {
+            let found = self.rivals.of(key, uplink, rivals::bridge(sight, uplink, node), node);
+            let names: Vec<String> = found.iter().map(|other| other.name().to_owned()).collect();
+            (!names.is_empty()).then(|| ((uplink.clone(), node.clone()), names))
+        });
+        found.collect()
+    }
+
+    /// Takes over what a network needs for itself; returns the others that this concerns.
+    fn claim(&self, key: &CrKey, cr: &Cr, active: &ActiveNodes<'_>, sight: &Sight) -> BTreeSet<CrKey> {
+        // Where nothing can be told, it is as it was.
+        let claims = rivals::claims(cr, active, &self.advertisers, sight);
+        claims.map(|claims| self.rivals.set(key, claims)).unwrap_or_default()
     }
 
     fn sight(&self, cr: &Cr) -> Sight {
@@ -161,7 +205,8 @@ impl Networks {
                 _ => self.stores.written.newest(&key, &watched).map(|uplink| (name.clone(), Ok(uplink))),
             }
         };
-        Sight { uplinks: cr.uplinks.iter().filter_map(look).collect(), states }
+        let uplinks = cr.uplinks.iter().filter_map(look).collect();
+        Sight { uplinks, states, rivals: BTreeMap::new() }
     }
 }
 
@@ -169,7 +214,11 @@ impl Networks {
 struct Sight {
     uplinks: BTreeMap<String, Result<std::sync::Arc<Uplink>, String>>,
     states: Snapshot<StateKey, State>,
+    rivals: RivalNames,
 }
+
+/// Who else needs an Uplink on a node.
+type RivalNames = BTreeMap<(String, NodeName), Vec<String>>;
 
 impl View for Sight {
     fn uplink(&self, name: &str) -> Found<'_, UplinkFacts> {
@@ -186,5 +235,9 @@ impl View for Sight {
             Lookup::Unreadable(error) => Found::Unreadable(error),
             Lookup::Absent => Found::Absent,
         }
+    }
+
+    fn rivals(&self, uplink: &str, node: &NodeName) -> Vec<String> {
+        self.rivals.get(&(uplink.to_owned(), node.clone())).cloned().unwrap_or_default()
     }
 }

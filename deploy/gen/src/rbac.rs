@@ -132,7 +132,7 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             // What transports of networks rest on.
             rule(GROUP, &["routeadvertisements"], &["list", "watch"]),
             // Who needs networks on nodes beside pods.
-            rule(GROUP, &["egressips"], &["list", "watch"]),
+            rule(GROUP, &["egressips", "clusternetworkconnects"], &["list", "watch"]),
             rule(GROUP, &["vteps"], &["list", "watch", "patch"]),
             rule(GROUP, &["vteps/status"], &["patch"]),
             rule("", &["namespaces"], &["list", "watch"]),

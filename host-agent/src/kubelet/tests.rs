@@ -38,6 +38,10 @@ impl World {
     }
 
     fn start_with(cgroups: &[&str], nft: &str, change: impl FnOnce(&mut Options)) -> Self {
+        Self::start_paced(cgroups, nft, Duration::from_secs(1_000_000), change)
+    }
+
+    fn start_paced(cgroups: &[&str], nft: &str, pause: Duration, change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         for cgroup in cgroups.iter().chain(&[""]) {
@@ -51,8 +55,7 @@ impl World {
         let (recorder, happenings) = Recorder::new(EventMetrics::register(&mut Registry::default()));
         let voice = Voice::new("node-a", recorder);
         let mut follower = Follower::new(options, voice, Metrics::register(&mut registry));
-        let never = Duration::from_secs(1_000_000);
-        follower.pace = Pace { searching: never, resync: never };
+        follower.pace = Pace { searching: pause, resync: pause };
         follower.pauses = Backoff::new(Duration::from_millis(1), Duration::from_millis(2));
         let (kubelet, account) = (follower.kubelet(), follower.account.subscribe());
         let task = tokio::spawn(follower.run(CancellationToken::new()));
@@ -157,6 +160,30 @@ async fn a_cgroup_that_is_removed_and_made_again_is_noticed_on_every_init_system
         fs::create_dir_all(&path).unwrap();
         world.generation(SERVICE, third + 1).await;
         assert!(world.happenings.try_recv().is_err(), "a kubelet that starts again is nothing to tell");
+    }
+}
+
+#[tokio::test]
+async fn a_cgroup_that_vanishes_while_the_agent_runs_is_told_after_a_while_and_found_when_it_is_back() {
+    for (configured, reason) in [
+        (None, "no \"kubelet.service\" directory found under /sys/fs/cgroup"),
+        (
+            Some(SERVICE),
+            "configured kubelet cgroup path \"kubelet.slice/kubelet.service\" is not present under /sys/fs/cgroup: No such file or directory (os error 2)",
+        ),
+    ] {
+        let mut world = World::start_paced(&[SERVICE], TAKES, Duration::from_millis(5), |options| {
+            options.configured = configured.map(|path| path.parse().unwrap());
+        });
+        let generation = world.generation(SERVICE, 1).await;
+        fs::remove_dir(world.cgroup(SERVICE)).unwrap();
+        assert_eq!(world.is_closed().await, reason);
+        let (event, note) = world.told().await;
+        assert_eq!(event, "UDNKubeletProbesNotSupported");
+        assert!(note.contains(&format!("on node node-a: {reason}. Use the ")), "{note}");
+        fs::create_dir(world.cgroup(SERVICE)).unwrap();
+        world.generation(SERVICE, generation + 1).await;
+        assert!(world.happenings.try_recv().is_err(), "it was told once");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which node needs which network, where networks are only on nodes that need them.
 //!
-//! In: NADs, scheduled pods, Nodes and the time, one change at a time. Out: what that changed ([`Change`]), who is active
+//! In: NADs, scheduled pods, connections of networks, Nodes and the time, one change at a time. Out: what that changed ([`Change`]), who is active
 //! for a network, what is active on a node, when to look next. A node that stops needing a network keeps it for a grace
 //! period, so that a pod that restarts finds it.
 //!
@@ -10,6 +10,7 @@
 //! Never takes a network away that a Node which is gone still has pods for: when the Node is back, they are there.
 //! Source: ovn-kubernetes `networkmanager` pod tracker and dynamic UDN allocation.
 
+mod connections;
 mod ledger;
 mod selection;
 
@@ -22,6 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::network::name::{NadKey, Namespace, NetworkName, NodeName};
 
+use self::connections::Connections;
 use self::ledger::{Ledger, Touched};
 pub use self::selection::{BadSelection, attachments};
 
@@ -169,6 +171,7 @@ pub struct Activity {
     /// What each source wishes for, to take it back when the source changes.
     sources: BTreeMap<Source, BTreeSet<(NodeName, Wish)>>,
     wishes: BTreeMap<Wish, BTreeMap<NodeName, usize>>,
+    connections: Connections,
     ledger: Ledger,
 }
 
@@ -202,6 +205,7 @@ impl Activity {
             primaries: BTreeMap::new(),
             sources: BTreeMap::new(),
             wishes: BTreeMap::new(),
+            connections: Connections::default(),
             ledger: Ledger::new(grace),
         }
     }
@@ -235,6 +239,24 @@ impl Activity {
         self.set_source(Source::EgressIp(name.into()), BTreeSet::new(), now)
     }
 
+    /// A connection connects these networks, and no others; none for one that is gone.
+    pub fn connect(&mut self, name: &str, networks: &BTreeSet<NetworkName>, now: Timestamp) -> Vec<Change> {
+        let (added, removed) = self.connections.connect(name, networks);
+        let mut touched = Touched::default();
+        // New ones first: what both need does not even begin to linger.
+        for (from, to) in &added {
+            for node in self.connections.own_nodes(from) {
+                self.ledger.add(to, &node, &mut touched);
+            }
+        }
+        for (from, to) in &removed {
+            for node in self.connections.own_nodes(from) {
+                self.ledger.remove(to, &node, now, &mut touched);
+            }
+        }
+        self.ledger.changes(touched)
+    }
+
     /// A NAD is there, or has changed. Of two primary ones in a namespace, which cannot be, both count.
     pub fn set_nad(&mut self, key: &NadKey, nad: &Nad, now: Timestamp) -> Vec<Change> {
         if self.nads.get(key) == Some(nad) {
@@ -246,11 +268,21 @@ impl Activity {
             Mode::Everywhere => Nad { scope: Scope::Everywhere, ..nad.clone() },
         };
         // The new one first: what both need does not even begin to linger.
+        let is_new = !self.ledger.knows(&nad.network);
         self.ledger.add_nad(&nad.network, nad.scope, &mut touched);
+        if is_new {
+            for node in self.connections.because_of_others(&nad.network) {
+                self.ledger.add(&nad.network, &node, &mut touched);
+            }
+        }
         for node in self.wishers(key, nad.kind) {
-            self.ledger.add(&nad.network, &node, &mut touched);
+            self.gain(&nad.network, &node, &mut touched);
         }
         self.withdraw(key, now, &mut touched);
+        if is_new {
+            // It may be connected with the network that this NAD was of until now: what never was cannot linger.
+            self.ledger.end_lingering(&nad.network);
+        }
         if nad.kind == Kind::Primary {
             self.primaries.entry(key.namespace().clone()).or_default().insert(key.clone());
         }
@@ -361,7 +393,7 @@ impl Activity {
         *count += 1;
         if *count == 1 {
             for network in self.networks_of(wish) {
-                self.ledger.add(&network, node, touched);
+                self.gain(&network, node, touched);
             }
         }
     }
@@ -378,7 +410,23 @@ impl Activity {
             self.wishes.remove(wish);
         }
         for network in self.networks_of(wish) {
-            self.ledger.remove(&network, node, now, touched);
+            self.lose(&network, node, now, touched);
+        }
+    }
+
+    /// A node has one more reason of its own for a network, and so for those that are connected with it.
+    fn gain(&mut self, network: &NetworkName, node: &NodeName, touched: &mut Touched) {
+        self.ledger.add(network, node, touched);
+        for peer in self.connections.gain(network, node) {
+            self.ledger.add(&peer, node, touched);
+        }
+    }
+
+    /// A node has one reason of its own less.
+    fn lose(&mut self, network: &NetworkName, node: &NodeName, now: Timestamp, touched: &mut Touched) {
+        self.ledger.remove(network, node, now, touched);
+        for peer in self.connections.lose(network, node) {
+            self.ledger.remove(&peer, node, now, touched);
         }
     }
 
@@ -405,7 +453,7 @@ impl Activity {
     fn withdraw(&mut self, key: &NadKey, now: Timestamp, touched: &mut Touched) {
         let Some(nad) = self.nads.remove(key) else { return };
         for node in self.wishers(key, nad.kind) {
-            self.ledger.remove(&nad.network, &node, now, touched);
+            self.lose(&nad.network, &node, now, touched);
         }
         self.ledger.remove_nad(&nad.network, nad.scope, touched);
         if nad.kind == Kind::Primary

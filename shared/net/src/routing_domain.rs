@@ -71,11 +71,11 @@ pub struct Advertised(BTreeMap<NodeName, BTreeSet<String>>);
 
 /// Which node is told to whom; none where one of the named RouteAdvertisements is missing or not accepted as it is now:
 /// then whatever was decided before stays, for the whole network, so that routes do not flap.
-pub fn advertised<'a>(
+pub fn advertised<'a, 'n>(
     named: impl IntoIterator<Item = Option<&'a AdvertisementFacts>>,
-    nodes: &BTreeMap<NodeName, BTreeMap<String, String>>,
+    nodes: impl IntoIterator<Item = (&'n NodeName, &'n BTreeMap<String, String>)>,
 ) -> Option<Advertised> {
-    let mut found = Advertised::default();
+    let mut counting = Vec::new();
     for facts in named {
         let facts = facts?;
         match facts.standing {
@@ -84,9 +84,12 @@ pub fn advertised<'a>(
             Standing::Counts => {}
         }
         // An accepted one has a selector that works; one that does not selects nothing.
-        let Ok(selector) = &facts.nodes else { continue };
-        for (node, _) in nodes.iter().filter(|(_, labels)| selector.matches(labels)) {
-            found.0.entry(node.clone()).or_default().insert(facts.target.clone());
+        counting.extend(facts.nodes.as_ref().ok().map(|selector| (selector, &facts.target)));
+    }
+    let mut found = Advertised::default();
+    for (node, labels) in nodes {
+        for (_, target) in counting.iter().filter(|(selector, _)| selector.matches(labels)) {
+            found.0.entry(node.clone()).or_default().insert((*target).clone());
         }
     }
     Some(found)
@@ -134,10 +137,20 @@ pub fn effective(
     advertised: &Advertised,
     node: &NodeName,
 ) -> RoutingDomain {
+    if is_apart(overlay, advertised, node) {
+        RoutingDomain::Vrf { name: network.vrf(id) }
+    } else {
+        RoutingDomain::Default
+    }
+}
+
+/// Whether a network has a routing domain of its own on a node, whatever that is called.
+#[must_use]
+pub fn is_apart(overlay: Overlay, advertised: &Advertised, node: &NodeName) -> bool {
     let targets = advertised.0.get(node);
     let told = overlay == Overlay::No || targets.is_some_and(|targets| !targets.is_empty());
     let default = targets.is_some_and(|targets| targets.contains(DEFAULT_DOMAIN));
-    if told && !default { RoutingDomain::Vrf { name: network.vrf(id) } } else { RoutingDomain::Default }
+    told && !default
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use causeway_api::route_advertisements::{
     Advertisement, AdvertisementCondition, RouteAdvertisements, SelectionType,
 };
 
+use crate::routing_domain::AdvertisementFacts;
 use crate::selector::Selector;
 
 /// A transport that needs routers to be told about the network.
@@ -102,6 +103,8 @@ pub struct Advertiser {
     /// Selectors of ClusterUserDefinedNetworks whose pods it tells routers about.
     selectors: Vec<Selector>,
     accepted: bool,
+    /// To whom, and of which nodes.
+    facts: AdvertisementFacts,
 }
 
 impl Advertiser {
@@ -121,7 +124,14 @@ impl Advertiser {
             name: object.metadata.name.clone()?,
             selectors: selectors.filter(|_| pods).collect(),
             accepted: is_true(object.conditions(), AdvertisementCondition::Accepted.as_str()),
+            facts: AdvertisementFacts::of(object),
         })
+    }
+
+    /// What it says about routing domains.
+    #[must_use]
+    pub fn facts(&self) -> &AdvertisementFacts {
+        &self.facts
     }
 
     /// Whether it tells routers about the pods of a network with these labels.

@@ -3,6 +3,9 @@
 //! In: the network, the nodes that need it, its Uplinks, what the nodes' states say. Out: status, reason and message, in
 //! upstream's order and words. The Uplink's own `Ready` plays no part: a network that is only on healthy nodes is ready
 //! while the Uplink is not.
+//!
+//! Differs from upstream, where only nodes notice that networks cannot share an Uplink: here all that need it in routing
+//! domains of their own on one node are told, each with the names of the others.
 //! Source: ovn-kubernetes cluster manager, `cudnUplinksReadyStatus`.
 
 mod state;
@@ -13,6 +16,7 @@ use std::fmt;
 use causeway_api::condition::{ConditionStatus, Wanted};
 use causeway_api::network::Transport;
 use causeway_api::network_condition::{NetworkCondition, UplinksReason};
+use causeway_api::uplink::NodeConfig;
 
 use crate::facts::UplinkFacts;
 use crate::network::name::NodeName;
@@ -103,6 +107,9 @@ pub trait View {
     fn uplink(&self, name: &str) -> Found<'_, UplinkFacts>;
     /// The state of a name, whatever it says about its identity.
     fn state(&self, name: &StateName) -> Found<'_, StateFacts>;
+    /// Names of the other networks that need this Uplink, or its bridge by way of another one, on this node, where that
+    /// cannot be: it would have to lie in several routing domains.
+    fn rivals(&self, uplink: &str, node: &NodeName) -> Vec<String>;
 }
 
 /// The nodes that need the network, by name, with their labels.
@@ -123,6 +130,29 @@ struct Failure {
     /// What failed: an Uplink, or an Uplink on a node.
     subject: String,
     reason: UplinksReason,
+    /// Networks that it fails because of.
+    rivals: Vec<String>,
+}
+
+impl Failure {
+    fn new(subject: String, reason: UplinksReason) -> Self {
+        Self { subject, reason, rivals: Vec::new() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.subject, self.reason)?;
+        if self.rivals.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<&str> = self.rivals.iter().take(EXAMPLES).map(String::as_str).collect();
+        write!(f, " (also used by {}", named.join(", "))?;
+        match self.rivals.len().saturating_sub(EXAMPLES) {
+            0 => f.write_str(")"),
+            more => write!(f, " and {more} more)"),
+        }
+    }
 }
 
 impl Verdict {
@@ -198,7 +228,7 @@ pub fn verdict(
             }
         };
         if uplink.terminating {
-            failures.push(Failure { subject: name.clone(), reason: UplinksReason::UplinkTerminating });
+            failures.push(Failure::new(name.clone(), UplinksReason::UplinkTerminating));
             continue;
         }
         let configs = match &uplink.configs {
@@ -211,8 +241,18 @@ pub fn verdict(
             }
         };
         failures.extend(active.iter().filter_map(|(node, labels)| {
-            let reason = node_failure(uplink, configs, node, labels, view)?;
-            Some(Failure { subject: format!("{name}/{node}"), reason })
+            let subject = || format!("{name}/{node}");
+            let (config, state) = match resolved(uplink, configs, node, labels, view) {
+                Ok(resolved) => resolved,
+                Err(reason) => return Some(Failure::new(subject(), reason)),
+            };
+            // Before gateways, which cannot come about then.
+            let rivals = view.rivals(name, node);
+            if !rivals.is_empty() {
+                let reason = UplinksReason::UplinkConfigurationConflict;
+                return Some(Failure { rivals, ..Failure::new(subject(), reason) });
+            }
+            state.failure(config).map(|reason| Failure::new(subject(), reason))
         }));
     }
     summary(&failures)
@@ -227,24 +267,26 @@ pub fn nodes_unknown(network: Network<'_>, error: &str) -> Verdict {
     )
 }
 
-/// Why an Uplink is not ready on one node; the first failing check wins.
-fn node_failure(
+/// The entry and the state by which an Uplink leads out of a node, or why there is none; the first failing check wins.
+fn resolved<'v>(
     uplink: &UplinkFacts,
-    configs: &NodeConfigs,
+    configs: &'v NodeConfigs,
     node: &NodeName,
     labels: &BTreeMap<String, String>,
-    view: &impl View,
-) -> Option<UplinksReason> {
+    view: &'v impl View,
+) -> Result<(&'v NodeConfig, &'v StateFacts), UplinksReason> {
     let config = match configs.select(labels) {
-        Selection::Overlap => return Some(UplinksReason::UplinkOverlapOnNode),
-        Selection::None => return Some(UplinksReason::UplinkNotFoundForNode),
+        Selection::Overlap => return Err(UplinksReason::UplinkOverlapOnNode),
+        Selection::None => return Err(UplinksReason::UplinkNotFoundForNode),
         Selection::One(config) => config,
     };
     match view.state(&StateName::of(&uplink.name, node.as_str())) {
-        Found::Present(state) if state.belongs_to(uplink, node) => state.failure(config),
+        Found::Present(state) if state.belongs_to(uplink, node) && state.is_resolved(config) => {
+            Ok((config, state))
+        }
         // A state of another identity says nothing about this node.
         Found::Present(_) | Found::Absent | Found::Unreadable(_) => {
-            Some(UplinksReason::UplinkNotResolvedForNode)
+            Err(UplinksReason::UplinkNotResolvedForNode)
         }
     }
 }
@@ -260,8 +302,7 @@ fn summary(failures: &[Failure]) -> Verdict {
         (Some(shared), None) => shared,
         (Some(_), Some(_)) => UplinksReason::UplinksNotReady,
     };
-    let mut texts: Vec<String> =
-        failures.iter().map(|failure| format!("{}={}", failure.subject, failure.reason)).collect();
+    let mut texts: Vec<String> = failures.iter().map(Failure::to_string).collect();
     texts.sort_unstable();
     texts.truncate(EXAMPLES);
     Verdict::new(

@@ -112,6 +112,8 @@ pub struct Features {
     pub evpn: bool,
     /// `--enable-egress-ip`.
     pub egress_ips: bool,
+    /// `--enable-network-connect`.
+    pub network_connect: bool,
 }
 
 impl Features {

@@ -66,6 +66,14 @@ impl Program {
         self
     }
 
+    /// Started by another program, whose arguments these are: it becomes this one. Name and cgroup stay.
+    #[must_use]
+    pub fn through<A: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = A>) -> Self {
+        let words = words.into_iter().map(|word| word.as_ref().to_owned());
+        self.argv = words.chain(self.argv).collect();
+        self
+    }
+
     /// One environment variable. Programs start with a small fixed environment, never with the test's own.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {

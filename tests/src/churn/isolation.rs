@@ -1,8 +1,8 @@
-//! Random trouble for isolation: pods with random addresses and ports, an agent that is killed.
+//! Random trouble for isolation: pods with random addresses and ports, an agent and a kubelet that are killed.
 //!
 //! A number of pods are there all the time with nothing but random ports open, others share their addresses now and then. A
 //! prober sends to a port that nobody opens all the while, and nothing may get through; in the end the sets are those
-//! that the pods call for.
+//! that the pods call for, and the kubelet, whose cgroup went with it now and then, reaches all pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use causeway_rig::{Process, Rig};
 use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use crate::isolation::kubelet::StandIn;
 use crate::isolation::pods::networks;
 use crate::isolation::{DUAL, PodSpec, World};
 
@@ -22,7 +23,7 @@ const PODS: u32 = 1000;
 const GUARDED: u32 = 30;
 /// Requests to the API server at a time.
 const AT_A_TIME: usize = 8;
-/// Longest time between two deaths of the agent.
+/// Longest time between two deaths of one program.
 const LIFE: u64 = 6000;
 
 /// One thing that is done to a pod.
@@ -31,6 +32,27 @@ enum Act {
     Open(String, Option<String>),
     Complete(String),
     Delete(String),
+}
+
+/// When somebody dies next.
+struct Deaths {
+    next: Instant,
+    count: usize,
+}
+
+impl Deaths {
+    fn new(rng: &mut Rng) -> Self {
+        Self { next: Instant::now() + Duration::from_millis(rng.u64(..LIFE)), count: 0 }
+    }
+
+    /// Whether it is time; if so, the next one is drawn.
+    fn due(&mut self, rng: &mut Rng) -> bool {
+        let due = Instant::now() > self.next;
+        if due {
+            *self = Self { count: self.count + 1, ..Self::new(rng) };
+        }
+        due
+    }
 }
 
 /// Lets things happen for `time` on a node called `name`.
@@ -46,29 +68,40 @@ pub async fn churn(rig: Arc<Rig>, name: &str, seed: u64, time: Duration) -> anyh
         let [four, six] = addresses;
         world.make(&PodSpec::locked(&format!("guarded-{at}"), &[four.as_str(), six.as_str()])).await?;
     }
+    let kubelet = world.kubelet(&guarded.concat()).await?;
     let agent = world.agent(&DUAL).await?;
     world.converged().await?;
     let prober = world.probe(&guarded.concat()).await?;
     let end = Instant::now() + time;
     let mut there = BTreeMap::new();
     let mut done = 0_usize;
-    let mut deaths = 0_usize;
-    let mut death = Instant::now() + Duration::from_millis(rng.u64(..LIFE));
+    let (mut agents, mut kubelets) = (Deaths::new(&mut rng), Deaths::new(&mut rng));
     while Instant::now() < end {
         let acts: Vec<Act> = (0..AT_A_TIME * 4).filter_map(|_| draw(&mut rng, &mut there)).collect();
         done += acts.len();
         happen(&world, by_pod(acts)).await?;
-        if Instant::now() > death {
+        if agents.due(&mut rng) {
             die(&agent, &mut rng).await?;
-            deaths += 1;
-            death = Instant::now() + Duration::from_millis(rng.u64(..LIFE));
+        }
+        if kubelets.due(&mut rng) {
+            kubelet_dies(&world, &kubelet, &mut rng).await?;
         }
     }
+    // Once more at the end, so that short runs have it too.
+    die(&agent, &mut rng).await?;
+    kubelet_dies(&world, &kubelet, &mut rng).await?;
     world.ready().await?;
     world.converged().await?;
+    world.until_kubelet_is_let_through().await?;
+    kubelet.reaches_all().await?;
     let rounds = prober.found_no_hole(&world).await?;
-    println!("{done} things happened to {} pods, {deaths} deaths, {rounds} rounds of probes", there.len());
-    ensure!(done > 0 && deaths > 0, "nothing happened");
+    println!(
+        "{done} things happened to {} pods, {} deaths of the agent, {} of the kubelet, {rounds} rounds of probes",
+        there.len(),
+        agents.count + 1,
+        kubelets.count + 1,
+    );
+    ensure!(done > 0, "nothing happened");
     // The prober finds a hole where there is one: the pod of the last address is gone.
     world.delete(&format!("guarded-{}", GUARDED - 1)).await?;
     for pod in there.keys().filter(|pod| pod.starts_with("sharer")) {
@@ -101,6 +134,20 @@ async fn die(agent: &Process, rng: &mut Rng) -> anyhow::Result<()> {
     // Once more, before it can have done much.
     agent.kill().await?;
     agent.restart().await
+}
+
+/// The kubelet is killed and started again, in the same cgroup or in a new one.
+async fn kubelet_dies(world: &World, kubelet: &StandIn, rng: &mut Rng) -> anyhow::Result<()> {
+    kubelet.kill().await?;
+    let times = rng.usize(..3);
+    for time in 0..times {
+        if time > 0 {
+            kubelet.start().await?;
+            kubelet.kill().await?;
+        }
+        kubelet.remove_cgroup(world).await?;
+    }
+    kubelet.start().await
 }
 
 /// The next thing, and what is there after it.

@@ -5,7 +5,7 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 
-use crate::rest::{Answer, MERGE_PATCH, OBJECT, send};
+use causeway_tests::rest::{Answer, MERGE_PATCH, OBJECT, send};
 
 /// Content type of a server-side apply.
 const APPLY: &str = "application/apply-patch+yaml";

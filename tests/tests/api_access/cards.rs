@@ -11,8 +11,8 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::attempt::{Attempt, Attempts};
-use crate::rest::{MERGE_PATCH, OBJECT, send};
 use crate::world::{NODES, World, state_path, world};
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// How long the API server may take to see a change of a Node.
 const SEEN: Duration = Duration::from_secs(20);

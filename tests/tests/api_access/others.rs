@@ -8,8 +8,8 @@ use http::Method;
 use serde_json::json;
 
 use crate::attempt::{Attempt, Attempts};
-use crate::rest::{OBJECT, send};
 use crate::world::{STATES, UPLINKS, World, condition, state_path, world};
+use causeway_tests::rest::{OBJECT, send};
 
 /// Upstream's finalizer of the cluster manager.
 const FINALIZER: &str = "k8s.ovn.org/uplink-protection";

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::attempt::Attempt;
-use crate::rest::{OBJECT, send};
+use causeway_tests::rest::{OBJECT, send};
 
 /// How long the API server may take to heed a policy.
 const HEEDED: Duration = Duration::from_mins(1);

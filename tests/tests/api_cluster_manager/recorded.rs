@@ -10,8 +10,8 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rest::{MERGE_PATCH, OBJECT, send};
 use super::seen::{Outcome, Ready};
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// Name of the run.
 const RUN: &str = "05-uplink";

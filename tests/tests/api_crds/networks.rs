@@ -21,8 +21,8 @@ use tokio::sync::OnceCell;
 
 use super::cases::{self, Case, Cause, collection, object};
 use super::network_rows::{NAMESPACE, Row, cudn, rows, udn};
-use super::rest::{MERGE_PATCH, OBJECT, send};
 use super::rows::{condition, with_status};
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 pub(crate) fn add(suite: Suite, rig: &SharedRig) -> Suite {
     suite

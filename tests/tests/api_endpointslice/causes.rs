@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
-use crate::rest::{OBJECT, send};
 use crate::seen::{SLICES, mirrors, object};
-use crate::world::{DEADLINE, World};
+use crate::world::World;
+use causeway_tests::control::DEADLINE;
+use causeway_tests::rest::{OBJECT, send};
 
 fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name,

@@ -10,9 +10,9 @@ use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::rest::{MERGE_PATCH, OBJECT, send};
 use crate::seen::{Mirror, Outcome, mirrors};
-use crate::world::create;
+use causeway_tests::control::create;
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// Name of the run.
 const RUN: &str = "06-endpointslice-mirror";

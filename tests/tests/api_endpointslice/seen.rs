@@ -9,8 +9,9 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::rest::{OBJECT, send};
-use crate::world::{DEADLINE, World};
+use crate::world::World;
+use causeway_tests::control::DEADLINE;
+use causeway_tests::rest::{OBJECT, send};
 
 pub(crate) const SLICES: &str = "/apis/discovery.k8s.io/v1/endpointslices";
 const ATTACHMENTS: &str = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions";

@@ -1,23 +1,9 @@
 //! An API server with a cluster manager that has its own account.
 
-use std::path::Path;
-use std::time::Duration;
+use std::ops::Deref;
 
-use anyhow::{Context, ensure};
-use causeway_rig::{Node, PROGRAMS, Process, Program, Rig, RigOptions, Side};
-use causeway_tests::access::{self, Account};
-use causeway_tests::manifests;
-use http::Method;
-use kube::Client;
-use serde_json::{Value, json};
-
-use crate::rest::{MERGE_PATCH, OBJECT, send};
-
-/// How long a busy machine may take for what usually takes milliseconds.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
-/// Where the cluster manager serves its metrics, inside its node.
-const METRICS: &str = "127.0.0.1:9102";
-const KUBECONFIG: &str = "/etc/causeway/manager";
+use causeway_rig::Process;
+use causeway_tests::control::{self, Control, DEADLINE, SERVE_METRICS};
 
 /// The flags of the recorded run, but for those of features that play no part in it.
 const FLAGS: [&str; 8] = [
@@ -28,15 +14,22 @@ const FLAGS: [&str; 8] = [
     "--k8s-service-cidrs=10.96.0.0/16,fd00:10:96::/112",
     "--enable-multi-network",
     SEGMENTATION,
-    "--metrics-bind-address=127.0.0.1:9102",
+    SERVE_METRICS,
 ];
 const SEGMENTATION: &str = "--enable-network-segmentation";
 
 pub(crate) struct World {
-    pub(crate) rig: Rig,
-    pub(crate) admin: Client,
-    node: Node,
+    control: Control,
     pub(crate) manager: Process,
+}
+
+/// What people do and see there.
+impl Deref for World {
+    type Target = Control;
+
+    fn deref(&self) -> &Control {
+        &self.control
+    }
 }
 
 impl World {
@@ -65,50 +58,9 @@ impl World {
     }
 
     async fn start_with(flags: &[&str]) -> anyhow::Result<Self> {
-        let options = RigOptions {
-            // Off by default; with it, blockOwnerDeletion needs a right on the owner.
-            api_flags: vec!["--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned()],
-            ..RigOptions::bare()
-        };
-        let rig = Rig::start(options).await?;
-        rig.apply(&manifests::folder("crds")?).await?;
-        access::install(&rig).await?;
-        let token = access::token(&rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
-        access::wait_roles(&rig, &token).await?;
-        let node = rig.node("control").unregistered().start().await?;
-        node.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
-        let program = Program::new(Path::new(PROGRAMS).join("cluster-manager"));
-        let manager = node.spawn(program.args(flags).args(["--k8s-kubeconfig", KUBECONFIG])).await?;
-        Ok(Self { admin: rig.client(), rig, node, manager })
-    }
-
-    /// Creates an object.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn create(&self, object: &Value) -> anyhow::Result<()> {
-        create(&self.admin, object).await
-    }
-
-    /// Changes an object.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn merge(&self, path: &str, change: &Value) -> anyhow::Result<()> {
-        let answer = send(&self.admin, Method::PATCH, path, MERGE_PATCH, Some(change)).await?;
-        ensure!(answer.is_accepted(), "{path} {change}: {}", answer.message());
-        Ok(())
-    }
-
-    /// Deletes an object at once.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        let path = format!("{path}?gracePeriodSeconds=0");
-        let answer = send(&self.admin, Method::DELETE, &path, OBJECT, None).await?;
-        ensure!(answer.is_accepted(), "{path}: {}", answer.message());
-        Ok(())
+        let control = Control::start(control::strict()).await?;
+        let manager = control.manager("cluster-manager", flags).await?;
+        Ok(Self { control, manager })
     }
 
     /// Waits until the log holds a text.
@@ -147,41 +99,9 @@ impl World {
     /// # Errors
     /// No metrics are served.
     pub(crate) async fn counted(&self, metric: &str) -> anyhow::Result<usize> {
-        let text = self.node.exec(["curl", "-sf", &format!("http://{METRICS}/metrics")]).await?;
-        let mut sum = 0;
-        let of_metric = text.lines().filter(|line| line.starts_with(&format!("{metric}{{")));
-        for line in
-            of_metric.filter(|line| !line.contains("room=") || line.contains("room=\"endpointslice\""))
-        {
-            let value = line.rsplit_once(' ').map(|(_, value)| value).context("a value")?;
-            sum += value.parse::<usize>().with_context(|| line.to_owned())?;
-        }
-        Ok(sum)
+        let lines = self.lines(&format!("{metric}{{")).await?;
+        let of_room =
+            |line: &&(String, usize)| !line.0.contains("room=") || line.0.contains("room=\"endpointslice\"");
+        Ok(lines.iter().filter(of_room).map(|(_, value)| value).sum())
     }
-}
-
-/// Creates an object, and the status that it comes with.
-///
-/// # Errors
-/// It is refused.
-pub(crate) async fn create(admin: &Client, object: &Value) -> anyhow::Result<()> {
-    let word = |path: &str| object.pointer(path).and_then(Value::as_str);
-    let (kind, api) = (word("/kind").context("a kind")?, word("/apiVersion").context("a version")?);
-    let root = if api == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api}") };
-    let plural = match kind {
-        "NetworkAttachmentDefinition" => "network-attachment-definitions".to_owned(),
-        kind => format!("{}s", kind.to_lowercase()),
-    };
-    let namespace =
-        word("/metadata/namespace").map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
-    let collection = format!("{root}{namespace}/{plural}");
-    let answer = send(admin, Method::POST, &collection, OBJECT, Some(object)).await?;
-    ensure!(answer.code == 201, "{object} is refused: {}", answer.message());
-    if let Some(status) = object.get("status") {
-        let path = format!("{collection}/{}/status", word("/metadata/name").context("a name")?);
-        let body = json!({ "status": status });
-        let answer = send(admin, Method::PATCH, &path, MERGE_PATCH, Some(&body)).await?;
-        ensure!(answer.is_accepted(), "{path}: {}", answer.message());
-    }
-    Ok(())
 }

@@ -5,11 +5,10 @@ use causeway_rig::{Level, Suite};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::objects::{
-    config, cudn, layer2, layer3, nad, nad_path, node, node_path, path_of, plain, tenant, udn,
-};
-use crate::rest::send;
+use crate::objects::{config, cudn, layer2, layer3, nad, nad_path, node, node_path, plain, tenant, udn};
 use crate::world::{World, condition};
+use causeway_tests::control::path_of;
+use causeway_tests::rest::send;
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite

@@ -7,11 +7,10 @@ use causeway_rig::{Level, Suite};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::objects::{
-    collection_of, cudn, layer2, layer3, nad, nad_path, node, node_path, path_of, plain, pod, tenant, udn,
-};
-use crate::rest::{MERGE_PATCH, send};
+use crate::objects::{cudn, layer2, layer3, nad, nad_path, node, node_path, plain, pod, tenant, udn};
 use crate::world::{DYNAMIC, World};
+use causeway_tests::control::{collection_of, path_of};
+use causeway_tests::rest::{MERGE_PATCH, send};
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite

@@ -6,8 +6,9 @@ use anyhow::{Context, ensure};
 use causeway_rig::{Level, Suite};
 use serde_json::{Value, json};
 
-use crate::objects::{cudn, layer2, layer3, nad_path, node, node_path, path_of, plain, pod, tenant, udn};
+use crate::objects::{cudn, layer2, layer3, nad_path, node, node_path, plain, pod, tenant, udn};
 use crate::world::{World, condition};
+use causeway_tests::control::path_of;
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite

@@ -7,8 +7,9 @@ use causeway_rig::{Level, Suite};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use crate::objects::{config, cudn, layer2, layer3, nad, nad_path, node, path_of, tenant, udn};
+use crate::objects::{config, cudn, layer2, layer3, nad, nad_path, node, tenant, udn};
 use crate::world::{World, condition};
+use causeway_tests::control::path_of;
 
 /// Requests on their way at a time.
 const WIDTH: usize = 64;

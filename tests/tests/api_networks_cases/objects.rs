@@ -1,6 +1,5 @@
 //! Objects as people write them.
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 /// Label of a namespace that takes a primary network.
@@ -91,30 +90,4 @@ pub(crate) fn pod(namespace: &str, name: &str, node: &str, attached: &[&str]) ->
         "metadata": {"namespace": namespace, "name": name,
             "annotations": {"k8s.ovn.org/pod-networks": Value::Object(entries).to_string()}},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}})
-}
-
-/// Path of the collection that an object belongs to.
-///
-/// # Errors
-/// It is no object.
-pub(crate) fn collection_of(object: &Value) -> anyhow::Result<String> {
-    let word = |place: &str| object.pointer(place).and_then(Value::as_str);
-    let (kind, api) = (word("/kind").context("a kind")?, word("/apiVersion").context("a version")?);
-    let root = if api == "v1" { "/api/v1".to_owned() } else { format!("/apis/{api}") };
-    let plural = match kind {
-        "NetworkAttachmentDefinition" => "network-attachment-definitions".to_owned(),
-        "ValidatingAdmissionPolicy" => "validatingadmissionpolicies".to_owned(),
-        kind => format!("{}s", kind.to_lowercase()),
-    };
-    let namespace = word("/metadata/namespace").map(|namespace| format!("/namespaces/{namespace}"));
-    Ok(format!("{root}{}/{plural}", namespace.unwrap_or_default()))
-}
-
-/// Path of an object.
-///
-/// # Errors
-/// It is no object.
-pub(crate) fn path_of(object: &Value) -> anyhow::Result<String> {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).context("a name")?;
-    Ok(format!("{}/{name}", collection_of(object)?))
 }

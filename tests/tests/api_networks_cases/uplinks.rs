@@ -4,13 +4,19 @@ use anyhow::{Context, ensure};
 use causeway_rig::{Level, Suite};
 use serde_json::{Value, json};
 
-use crate::objects::{cudn, layer3, node, path_of, pod, tenant};
+use crate::objects::{cudn, layer3, node, pod, tenant};
 use crate::world::{DYNAMIC, World, condition};
+use causeway_tests::control::path_of;
 
 pub(crate) fn add(suite: Suite) -> Suite {
     suite
         .test(Level::Api, "the_finalizer_of_an_uplink_follows_the_networks_that_use_it", finalizer)
         .test(Level::Api, "an_overlap_on_a_node_that_a_network_does_not_use_is_the_uplinks_alone", overlap)
+        .test(
+            Level::Api,
+            "networks_in_vrfs_of_their_own_cannot_share_an_uplink_and_each_is_told_by_whom",
+            sharing,
+        )
         .test(Level::Api, "without_dynamic_allocation_every_node_needs_every_network_again", everywhere)
 }
 
@@ -178,4 +184,86 @@ async fn everywhere() -> anyhow::Result<()> {
     let told = "False/UplinkNotFoundForNode: 1 active node/uplink readiness check(s) failed; examples: \
                 out/n2=UplinkNotFoundForNode";
     world.says(&network, "UplinksReady", told).await
+}
+
+/// RouteAdvertisements of the networks with a label to VRFs of their own.
+fn advertise(tenant: &str) -> Value {
+    json!({"apiVersion": "k8s.ovn.org/v1", "kind": "RouteAdvertisements", "metadata": {"name": tenant}, "spec": {
+        "targetVRF": "auto", "nodeSelector": {}, "frrConfigurationSelector": {}, "advertisements": ["PodNetwork"],
+        "networkSelectors": [{
+            "networkSelectionType": "ClusterUserDefinedNetworks",
+            "clusterUserDefinedNetworkSelector": {"networkSelector": {"matchLabels": {"tenant": tenant}}},
+        }],
+    }})
+}
+
+/// What whoever looks after RouteAdvertisements says of one in its first generation.
+async fn accept(world: &World, advertisement: &Value) -> anyhow::Result<()> {
+    let accepted = json!({"type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let path = format!("{}/status", path_of(advertisement)?);
+    world.merge(&path, &json!({"status": {"conditions": [accepted]}})).await
+}
+
+async fn sharing() -> anyhow::Result<()> {
+    let world = World::start_with(&["--enable-route-advertisements"]).await?;
+    let labelled = |name: &str, team: &str| {
+        let mut network = over(name, team, "out");
+        if let Some(metadata) = network.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("labels".to_owned(), json!({"tenant": name}));
+        }
+        network
+    };
+    let (one, two) = (labelled("one", "a"), labelled("two", "b"));
+    let (of_one, of_two) = (advertise("one"), advertise("two"));
+    world
+        .create_all(&[
+            node("n1", &[("rack", "r1")]),
+            node("n2", &[("rack", "r1")]),
+            tenant("a", &[("team", "a")]),
+            tenant("b", &[("team", "b")]),
+            uplink("out", &[("rack", "r1")]),
+            state("out", "n1"),
+            state("out", "n2"),
+            one.clone(),
+            two.clone(),
+            of_one.clone(),
+            of_two.clone(),
+        ])
+        .await?;
+    // In the default domain any number may share; one that is apart is alone.
+    for network in [&one, &two] {
+        world.says(network, "UplinksReady", "True/UplinksReady: ").await?;
+    }
+    accept(&world, &of_one).await?;
+    world.rest().await?;
+    for network in [&one, &two] {
+        world.says(network, "UplinksReady", "True/UplinksReady: ").await?;
+    }
+    accept(&world, &of_two).await?;
+    let told = |other: &str| {
+        format!(
+            "False/UplinkConfigurationConflict: 2 active node/uplink readiness check(s) failed; examples: \
+             out/n1=UplinkConfigurationConflict (also used by {other}), \
+             out/n2=UplinkConfigurationConflict (also used by {other})"
+        )
+    };
+    world.says(&one, "UplinksReady", &told("two")).await?;
+    world.says(&two, "UplinksReady", &told("one")).await?;
+    world.restart_writes_nothing().await?;
+
+    // Each of these ends it, and the other network hears of it.
+    world.merge(&path_of(&two)?, &json!({"metadata": {"labels": {"tenant": "none"}}})).await?;
+    world.says(&one, "UplinksReady", "True/UplinksReady: ").await?;
+    world.says(&two, "UplinksReady", "True/UplinksReady: ").await?;
+    world.merge(&path_of(&two)?, &json!({"metadata": {"labels": {"tenant": "two"}}})).await?;
+    world.says(&one, "UplinksReady", &told("two")).await?;
+    world.delete(&path_of(&of_two)?).await?;
+    world.says(&one, "UplinksReady", "True/UplinksReady: ").await?;
+    world.create(&of_two).await?;
+    accept(&world, &of_two).await?;
+    world.says(&one, "UplinksReady", &told("two")).await?;
+    world.delete(&path_of(&two)?).await?;
+    world.says(&one, "UplinksReady", "True/UplinksReady: ").await?;
+    world.restart_writes_nothing().await
 }

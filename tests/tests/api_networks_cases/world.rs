@@ -1,27 +1,16 @@
 //! An API server with a cluster manager that has its own account, and what people see there.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
+use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{KUBECONFIG, Node, Process, Program, Rig, RigOptions, Side};
-use causeway_tests::access::{self, Account};
-use causeway_tests::manifests;
-use http::Method;
-use kube::Client;
+use causeway_rig::Process;
+use causeway_tests::control::{self, Control, SERVE_METRICS, path_of};
 use serde_json::{Value, json};
 
-use crate::objects::{collection_of, path_of};
-use crate::rest::{MERGE_PATCH, OBJECT, send};
-
-/// How long a busy machine may take for what usually takes milliseconds.
-pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// How long a process may take to end when it is told to.
 const ORDERLY: Duration = Duration::from_secs(10);
-/// Where the cluster manager serves its metrics, inside its node.
-const METRICS: &str = "127.0.0.1:9102";
-
 /// The flags of the recorded runs. No lease is needed, so that one that was stopped is followed at once.
 const FLAGS: [&str; 10] = [
     "--init-cluster-manager=cm0",
@@ -33,18 +22,25 @@ const FLAGS: [&str; 10] = [
     "--enable-network-segmentation",
     "--enable-uplink",
     "--leader-elect=false",
-    "--metrics-bind-address=127.0.0.1:9102",
+    SERVE_METRICS,
 ];
 
 /// Switches on that networks are only where pods need them.
 pub(crate) const DYNAMIC: &str = "--enable-dynamic-udn-allocation";
 
 pub(crate) struct World {
-    pub(crate) rig: Rig,
-    pub(crate) admin: Client,
-    node: Node,
+    control: Control,
     manager: Option<Process>,
     flags: Vec<String>,
+}
+
+/// What people do and see there.
+impl Deref for World {
+    type Target = Control;
+
+    fn deref(&self) -> &Control {
+        &self.control
+    }
 }
 
 impl World {
@@ -71,20 +67,9 @@ impl World {
     /// # Errors
     /// It cannot be made.
     pub(crate) async fn prepare(more: &[&str]) -> anyhow::Result<Self> {
-        let options = RigOptions {
-            // Off by default; with it, blockOwnerDeletion needs a right on the owner.
-            api_flags: vec!["--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned()],
-            ..RigOptions::bare()
-        };
-        let rig = Rig::start(options).await?;
-        rig.apply(&manifests::folder("crds")?).await?;
-        access::install(&rig).await?;
-        let token = access::token(&rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
-        access::wait_roles(&rig, &token).await?;
-        let node = rig.node("control").unregistered().start().await?;
-        node.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
+        let control = Control::start(control::strict()).await?;
         let flags = FLAGS.iter().chain(more).map(ToString::to_string).collect();
-        Ok(Self { admin: rig.client(), rig, node, manager: None, flags })
+        Ok(Self { control, manager: None, flags })
     }
 
     /// Starts the cluster manager.
@@ -92,9 +77,9 @@ impl World {
     /// # Errors
     /// It does not start.
     pub(crate) async fn manage(&mut self) -> anyhow::Result<()> {
-        let program = Program::built("cluster-manager").args(&self.flags);
-        let program = program.args(["--allow-unimplemented", "--k8s-kubeconfig", KUBECONFIG]);
-        self.manager = Some(self.node.spawn(program).await?);
+        let flags: Vec<&str> =
+            self.flags.iter().map(String::as_str).chain(["--allow-unimplemented"]).collect();
+        self.manager = Some(self.control.manager("cluster-manager", &flags).await?);
         Ok(())
     }
 
@@ -184,30 +169,6 @@ impl World {
         self.until("everything to be looked at", look).await
     }
 
-    /// Lines of the cluster manager's metrics that begin like this, with their values.
-    ///
-    /// # Errors
-    /// None are served.
-    pub(crate) async fn lines(&self, beginning: &str) -> anyhow::Result<Vec<(String, usize)>> {
-        let address = format!("http://{METRICS}/metrics");
-        let text = self.node.exec(["curl", "-sf", "--max-time", "5", &address]).await?;
-        let lines = text.lines().filter(|line| line.starts_with(beginning));
-        lines
-            .map(|line| {
-                let (name, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
-                Ok((name.to_owned(), value.parse().with_context(|| format!("metric line {line:?}"))?))
-            })
-            .collect()
-    }
-
-    /// Sum over the same.
-    ///
-    /// # Errors
-    /// None are served.
-    pub(crate) async fn sum(&self, beginning: &str) -> anyhow::Result<usize> {
-        Ok(self.lines(beginning).await?.iter().map(|(_, value)| value).sum())
-    }
-
     /// Changes something while all is quiet, and waits until a room has looked at it and all is quiet again.
     ///
     /// # Errors
@@ -228,86 +189,6 @@ impl World {
             }
         };
         self.until("a change to be looked at", look).await
-    }
-
-    /// Waits for something, and shows the logs if it never comes.
-    ///
-    /// # Errors
-    /// It never comes.
-    pub(crate) async fn until<T, E: Display, F: Future<Output = Result<T, E>>>(
-        &self,
-        what: &str,
-        look: impl FnMut() -> F,
-    ) -> anyhow::Result<T> {
-        let reached = self.rig.wait_for(what, DEADLINE, look).await;
-        reached.map_err(|error| anyhow::anyhow!("{error:#}\n{}", self.rig.log_tails()))
-    }
-
-    /// Creates an object.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn create(&self, object: &Value) -> anyhow::Result<()> {
-        let path = collection_of(object)?;
-        let answer = send(&self.admin, Method::POST, &path, OBJECT, Some(object)).await?;
-        ensure!(answer.code == 201, "{object} is refused: {} {:?}", answer.message(), answer.warnings);
-        Ok(())
-    }
-
-    /// Creates some.
-    ///
-    /// # Errors
-    /// One is refused.
-    pub(crate) async fn create_all(&self, objects: &[Value]) -> anyhow::Result<()> {
-        for object in objects {
-            self.create(object).await?;
-        }
-        Ok(())
-    }
-
-    /// Changes an object.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn merge(&self, path: &str, change: &Value) -> anyhow::Result<()> {
-        let answer = send(&self.admin, Method::PATCH, path, MERGE_PATCH, Some(change)).await?;
-        ensure!(answer.is_accepted(), "{path} {change}: {}", answer.message());
-        Ok(())
-    }
-
-    /// Deletes an object at once.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        let path = format!("{path}?gracePeriodSeconds=0");
-        let answer = send(&self.admin, Method::DELETE, &path, OBJECT, None).await?;
-        ensure!(answer.is_accepted(), "{path}: {}", answer.message());
-        Ok(())
-    }
-
-    /// An object; none where there is none.
-    ///
-    /// # Errors
-    /// The API server does not say.
-    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Option<Value>> {
-        let answer = send(&self.admin, Method::GET, path, OBJECT, None).await?;
-        match answer.code {
-            200 => Ok(Some(answer.body)),
-            404 => Ok(None),
-            _ => anyhow::bail!("{path}: {}", answer.message()),
-        }
-    }
-
-    /// All objects of a collection.
-    ///
-    /// # Errors
-    /// The API server does not say.
-    pub(crate) async fn list(&self, path: &str) -> anyhow::Result<Vec<Value>> {
-        let answer = send(&self.admin, Method::GET, path, OBJECT, None).await?;
-        ensure!(answer.is_accepted(), "{path}: {}", answer.message());
-        let items = answer.body.pointer("/items").and_then(Value::as_array).context("items")?;
-        Ok(items.clone())
     }
 
     /// Waits until an object is gone.

@@ -6,7 +6,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rest::{Answer, OBJECT, send, warning_text};
+use causeway_tests::rest::{Answer, OBJECT, send, warning_text};
 
 /// A request and the answer that it must get.
 #[derive(Debug, Deserialize)]

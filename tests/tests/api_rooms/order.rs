@@ -21,9 +21,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::world::{
-    CUDNS, DEADLINE, NODES, STATES, UPLINKS, World, cudn, namespace, node, path, state, udn, uplink,
-};
+use crate::world::{CUDNS, NODES, STATES, UPLINKS, World, cudn, namespace, node, path, state, udn, uplink};
+use causeway_tests::control::DEADLINE;
 
 /// One version of one object.
 struct Version {
@@ -216,16 +215,16 @@ const UDN: &str = "UserDefinedNetwork teal/own";
 pub(crate) async fn holds() -> anyhow::Result<()> {
     let world = World::start().await?;
     for (name, team) in [("blue", "a"), ("red", "a"), ("teal", "d")] {
-        world.create("/api/v1/namespaces", &namespace(name, team)).await?;
+        world.create_in("/api/v1/namespaces", &namespace(name, team)).await?;
     }
-    world.create(NODES, &node("one")).await?;
-    world.create(UPLINKS, &uplink("out")).await?;
-    world.create(STATES, &state("out", "one")).await?;
+    world.create_in(NODES, &node("one")).await?;
+    world.create_in(UPLINKS, &uplink("out")).await?;
+    world.create_in(STATES, &state("out", "one")).await?;
     let manager = world.manager("manager", &[]).await?;
     // The default network's subnet and the Uplink's condition: what is there without any network.
     let settled = || async {
         let (node, uplink) =
-            (world.read("/api/v1/nodes/one").await, world.read(&format!("{UPLINKS}/out")).await);
+            (world.get("/api/v1/nodes/one").await, world.get(&format!("{UPLINKS}/out")).await);
         let text = format!("{node:?} {uplink:?}");
         let is = text.contains("node-subnets") && text.contains("are resolved");
         if is { Ok(()) } else { Err(text) }
@@ -241,7 +240,7 @@ pub(crate) async fn holds() -> anyhow::Result<()> {
 /// A network of two namespaces over an Uplink comes and goes.
 async fn cluster_network(world: &World) -> anyhow::Result<()> {
     let mut versions = Versions::follow(&world.admin).await?;
-    world.create(CUDNS, &cudn("net", &["out"])).await?;
+    world.create_in(CUDNS, &cudn("net", &["out"])).await?;
     let (blue, red) = ("NetworkAttachmentDefinition blue/net", "NetworkAttachmentDefinition red/net");
     let of = |object: &str, change: &str| format!("{object} {change}");
     let made = [of(CUDN, "made"), of(CUDN, "protected")];
@@ -256,10 +255,11 @@ async fn cluster_network(world: &World) -> anyhow::Result<()> {
     let all: Vec<&str> = made.iter().chain(nads.iter().flatten()).chain(&told).map(String::as_str).collect();
     let found = versions.until("cluster_udn_net", &all.iter().copied().collect()).await?;
     let [created, allocated, _, node, _] = &told;
-    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1])];
+    // Its finalizer and its definitions come at the same time, and it is told of when both are there.
+    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1]), (&made[1], created)];
     for nad in &nads {
         // A number is there with the object itself, so that nobody sees one without.
-        order.extend([(made[1].as_str(), nad[0].as_str()), (&nad[0], &nad[2]), (&nad[2], created)]);
+        order.extend([(made[0].as_str(), nad[0].as_str()), (&nad[0], &nad[2]), (&nad[2], created)]);
     }
     let first = found.iter().find(|found| found.ends_with("net numbered")).context("a number")?.clone();
     order.extend([(first.as_str(), allocated.as_str()), (&first, node)]);
@@ -291,7 +291,7 @@ async fn cluster_network(world: &World) -> anyhow::Result<()> {
 async fn own_network(world: &World) -> anyhow::Result<()> {
     let mut versions = Versions::follow(&world.admin).await?;
     let collection = path("userdefinednetworks", "teal");
-    world.create(&collection, &udn("own")).await?;
+    world.create_in(&collection, &udn("own")).await?;
     let nad = "NetworkAttachmentDefinition teal/own";
     let of = |object: &str, change: &str| format!("{object} {change}");
     let made = [of(UDN, "made"), of(UDN, "protected")];
@@ -303,8 +303,13 @@ async fn own_network(world: &World) -> anyhow::Result<()> {
     ];
     let all: Vec<&str> = made.iter().chain(&nads).chain(&told).map(String::as_str).collect();
     let found = versions.until("teal_own", &all.iter().copied().collect()).await?;
-    let order: Vec<(&str, &str)> =
-        vec![(&made[1], &nads[0]), (&nads[2], &told[0]), (&nads[2], &told[1]), (&nads[2], &told[2])];
+    let order: Vec<(&str, &str)> = vec![
+        (&made[0], &nads[0]),
+        (&made[1], &told[0]),
+        (&nads[2], &told[0]),
+        (&nads[2], &told[1]),
+        (&nads[2], &told[2]),
+    ];
     Wanted { all: &all, maybe: &[], order: &order }.check("a UserDefinedNetwork comes", &found)?;
 
     versions.go_on();

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::ensure;
 use causeway_tests::bench::audit::Request;
 
-use crate::world::{DEADLINE, SEGMENTATION, UPLINK, World};
+use crate::world::{SEGMENTATION, UPLINK, World};
+use causeway_tests::control::DEADLINE;
 
 /// Kinds that every cluster manager with tenant networks watches.
 const KINDS: [&str; 7] = [

@@ -4,8 +4,9 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use crate::world::{
-    CUDNS, DEADLINE, NODES, STATES, UPLINKS, World, cudn, nads, namespace, node, path, state, udn, uplink,
+    CUDNS, NODES, STATES, UPLINKS, World, cudn, nads, namespace, node, path, state, udn, uplink,
 };
+use causeway_tests::control::DEADLINE;
 
 /// One change.
 enum Change {
@@ -230,23 +231,23 @@ fn pods() -> Vec<Row> {
 pub(crate) async fn reaches() -> anyhow::Result<()> {
     let world = World::start().await?;
     for (name, team) in [("blue", "a"), ("red", "b"), ("green", "c"), ("teal", "d")] {
-        world.create("/api/v1/namespaces", &namespace(name, team)).await?;
+        world.create_in("/api/v1/namespaces", &namespace(name, team)).await?;
     }
-    world.create(NODES, &node("one")).await?;
+    world.create_in(NODES, &node("one")).await?;
     // One that no Uplink selects. Without any Node, the policy about cards denies whatever is done to a state.
-    world.create(NODES, &node("idle")).await?;
+    world.create_in(NODES, &node("idle")).await?;
     world.merge(&at(NODES, "idle"), &json!({"metadata": {"labels": {"way": "none"}}})).await?;
     for (namespace, nad, address_there) in
         [("blue", "blue/other", "10.9.0.5/24"), ("green", "green/hand", "10.40.0.5/24")]
     {
-        world.create(&path("pods", namespace), &pod("p")).await?;
+        world.create_in(&path("pods", namespace), &pod("p")).await?;
         world.merge(&at(&path("pods", namespace), "p"), &address(nad, address_there)).await?;
-        world.create(&slices(namespace), &slice("web-a", "p")).await?;
+        world.create_in(&slices(namespace), &slice("web-a", "p")).await?;
     }
     let manager = world.manager("manager", &[]).await?;
     for (what, change, effects) in networks().into_iter().chain(pods()) {
         match &change {
-            Create(collection, object) => world.create(collection, object).await,
+            Create(collection, object) => world.create_in(collection, object).await,
             Merge(path, fields) => world.merge(path, fields).await,
             Delete(path) => world.delete(path).await,
         }
@@ -265,7 +266,7 @@ pub(crate) async fn reaches() -> anyhow::Result<()> {
 async fn comes(world: &World, effect: &Effect) -> anyhow::Result<()> {
     let (Has(path, _) | Lacks(path, _) | Gone(path)) = effect;
     let look = || async {
-        let found = world.read(path).await.map_err(|error| format!("{error:#}"))?;
+        let found = world.get(path).await.map_err(|error| format!("{error:#}"))?;
         let text = found.map(|object| object.to_string());
         let came = match (effect, &text) {
             (Has(_, wanted), Some(text)) => text.contains(wanted),

@@ -1,21 +1,12 @@
 //! An API server that notes who asks for what, and a cluster manager with its own account.
 
-use std::time::Duration;
+use std::ops::Deref;
 
-use anyhow::ensure;
-use causeway_rig::{Node, Process, Program, Rig, RigOptions, Side};
+use causeway_rig::{Process, RigOptions};
 use causeway_tests::access::{self, Account};
 use causeway_tests::bench::audit::Audit;
-use causeway_tests::manifests;
-use http::Method;
-use kube::Client;
+use causeway_tests::control::Control;
 use serde_json::{Value, json};
-
-use crate::rest::{MERGE_PATCH, OBJECT, send};
-
-/// How long a busy machine may take for what usually takes milliseconds.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
-const KUBECONFIG: &str = "/etc/causeway/manager";
 
 pub(crate) const SEGMENTATION: &str = "--enable-network-segmentation";
 pub(crate) const UPLINK: &str = "--enable-uplink";
@@ -51,10 +42,17 @@ pub(crate) fn nads(namespace: &str) -> String {
 }
 
 pub(crate) struct World {
-    pub(crate) rig: Rig,
-    pub(crate) admin: Client,
+    control: Control,
     pub(crate) audit: Audit,
-    node: Node,
+}
+
+/// What people do and see there.
+impl Deref for World {
+    type Target = Control;
+
+    fn deref(&self) -> &Control {
+        &self.control
+    }
 }
 
 impl World {
@@ -62,14 +60,7 @@ impl World {
     /// It cannot be made.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let (audit, options) = Audit::new(RigOptions::bare())?;
-        let rig = Rig::start(options).await?;
-        rig.apply(&manifests::folder("crds")?).await?;
-        access::install(&rig).await?;
-        let token = access::token(&rig, access::NAMESPACE, Account::ClusterManager.name(), None).await?;
-        access::wait_roles(&rig, &token).await?;
-        let node = rig.node("control").unregistered().start().await?;
-        node.write(KUBECONFIG, rig.kubeconfig_of(&token, Side::Inside)?)?;
-        Ok(Self { admin: rig.client(), rig, audit, node })
+        Ok(Self { control: Control::start(options).await?, audit })
     }
 
     /// A cluster manager with all features but those that need one of these flags.
@@ -77,55 +68,8 @@ impl World {
     /// # Errors
     /// It cannot be started.
     pub(crate) async fn manager(&self, name: &str, without: &[&str]) -> anyhow::Result<Process> {
-        let flags = FLAGS.into_iter().filter(|flag| !without.contains(flag));
-        let program = Program::built("cluster-manager").named(name).args(flags);
-        self.node.spawn(program.args(["--leader-elect=false", "--k8s-kubeconfig", KUBECONFIG])).await
-    }
-
-    /// Creates an object; its status, if it has one, after that.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn create(&self, collection: &str, object: &Value) -> anyhow::Result<()> {
-        let answer = send(&self.admin, Method::POST, collection, OBJECT, Some(object)).await?;
-        ensure!(
-            answer.is_accepted(),
-            "{collection}: {} {:?} for {object}",
-            answer.message(),
-            answer.warnings
-        );
-        Ok(())
-    }
-
-    /// Changes an object.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn merge(&self, path: &str, change: &Value) -> anyhow::Result<()> {
-        let answer = send(&self.admin, Method::PATCH, path, MERGE_PATCH, Some(change)).await?;
-        ensure!(answer.is_accepted(), "{path} {change}: {}", answer.message());
-        Ok(())
-    }
-
-    /// Deletes an object at once.
-    ///
-    /// # Errors
-    /// It is refused.
-    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        let path = format!("{path}?gracePeriodSeconds=0");
-        let answer = send(&self.admin, Method::DELETE, &path, OBJECT, None).await?;
-        ensure!(answer.is_accepted(), "{path}: {}", answer.message());
-        Ok(())
-    }
-
-    /// What stands there; none if nothing does.
-    ///
-    /// # Errors
-    /// There was no answer.
-    pub(crate) async fn read(&self, path: &str) -> anyhow::Result<Option<Value>> {
-        let answer = send(&self.admin, Method::GET, path, OBJECT, None).await?;
-        ensure!(answer.is_accepted() || answer.code == 404, "{path}: {}", answer.message());
-        Ok((answer.code != 404).then_some(answer.body))
+        let flags = FLAGS.into_iter().filter(|flag| !without.contains(flag)).chain(["--leader-elect=false"]);
+        self.control.manager(name, &flags.collect::<Vec<_>>()).await
     }
 
     /// User name of the cluster manager's account.

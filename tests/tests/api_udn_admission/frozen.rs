@@ -6,8 +6,8 @@ use causeway_rig::Rig;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::rest::{OBJECT, send};
 use crate::world::{Attempts, NAMESPACES, PODS, Verdict, annotation, made, world};
+use causeway_tests::rest::{OBJECT, send};
 
 const LABEL: &str = "k8s.ovn.org/primary-user-defined-network";
 const ADDED: &str = "The 'k8s.ovn.org/primary-user-defined-network' label cannot be added/removed after the namespace was created";

@@ -8,8 +8,8 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::rest::OBJECT;
 use crate::world::{Attempts, NODES, Verdict, World, annotation, made, world};
+use causeway_tests::rest::OBJECT;
 
 /// Who writes an annotation where a node has a card; the agent of a regular node is host and card.
 #[derive(Clone, Copy, PartialEq, Eq)]

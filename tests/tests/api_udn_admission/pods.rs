@@ -81,7 +81,7 @@ pub(crate) async fn owners(rig: Arc<Rig>) -> anyhow::Result<()> {
         }
         let mut new = pod("new", "a");
         new["metadata"]["annotations"] = json!({key: value});
-        let create = (http::Method::POST, crate::rest::OBJECT);
+        let create = (http::Method::POST, causeway_tests::rest::OBJECT);
         let what = format!("a pod of a backup comes with {key}");
         attempts.send(&what, &world.ann, create, PODS, Some(&new), Verdict::Allowed).await?;
     }

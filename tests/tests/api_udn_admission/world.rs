@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::rest::{MERGE_PATCH, OBJECT, send};
+use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// How long the API server may take to heed roles and policies.
 const HEEDED: Duration = Duration::from_mins(1);

@@ -1,8 +1,10 @@
 //! Isolation of pods on a real kernel's nftables, with pods that exist on the API server alone.
 
+mod degraded;
 mod listing;
 mod pods;
 mod roles;
+mod systemd;
 mod table;
 mod traffic;
 
@@ -26,6 +28,48 @@ fn main() -> ExitCode {
         .test_in(&rig, level, "what_is_left_goes_where_networks_are_off", table::clean_up)
         .test_in(&rig, level, "an_agent_without_nft_says_so_and_goes_on_when_it_comes", roles::without_nft)
         .test_in(&rig, level, "a_host_with_a_card_isolates_and_its_card_never_calls_nft", roles::split)
+        .test_in(
+            &rig,
+            level,
+            "a_kernel_without_the_match_costs_the_kubelets_rule_and_nothing_else",
+            degraded::no_match,
+        )
+        .test_in(
+            &rig,
+            level,
+            "a_set_up_that_fails_is_told_by_its_first_cause_and_the_agent_ends_cleanly",
+            degraded::no_set_up,
+        )
+        .test_in(
+            &rig,
+            level,
+            "a_kubelets_cgroup_that_vanishes_while_the_agent_runs_opens_nothing_and_is_found_again",
+            degraded::vanished,
+        )
+        .test_in(
+            &rig,
+            level,
+            "rules_follow_the_kubelets_unit_and_systemd_may_go_or_talk_nonsense",
+            systemd::alone,
+        )
+        .test_in(
+            &rig,
+            level,
+            "of_what_systemd_says_only_the_kubelets_start_writes_and_once",
+            systemd::signals,
+        )
         .test_in(&rig, level, "host_processes_reach_what_is_open_and_nothing_else", traffic::reach)
+        .test_in(
+            &rig,
+            level,
+            "a_pod_reaches_nothing_of_its_host_over_the_default_network",
+            traffic::from_the_pod,
+        )
+        .test_in(
+            &rig,
+            level,
+            "a_pod_of_another_node_is_reached_over_what_it_opened_and_over_nothing_else",
+            traffic::elsewhere,
+        )
         .run()
 }

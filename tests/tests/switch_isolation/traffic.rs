@@ -3,22 +3,35 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Program, Rig};
+use causeway_rig::{Process, Program, Rig};
 use causeway_tests::isolation::{DEADLINE, DUAL, PodSpec, World};
 
-const POD4: &str = "10.129.11.2";
-const POD6: &str = "fd00:10:129:11::2";
+/// A pod that a namespace stands for. Each test has one of its own: agents know the pods of all.
+struct Pod {
+    four: String,
+    six: String,
+    /// The host's own addresses on the way to it.
+    host: [String; 2],
+    _server: Process,
+}
+
+impl Pod {
+    fn addresses(&self) -> [&str; 2] {
+        [&self.four, &self.six]
+    }
+}
 
 /// A namespace that stands for the pod, with TCP servers on two ports for each family.
-async fn pod(world: &World) -> anyhow::Result<causeway_rig::Process> {
+async fn pod(world: &World, number: u8) -> anyhow::Result<Pod> {
+    let (v4, v6) = (format!("10.129.{number}"), format!("fd00:10:129:{number}:"));
     world.node.ip(["netns", "add", "pod"]).await?;
     world
         .node
         .ip_batch(&format!(
             "link add host0 type veth peer name eth0 netns pod\nlink set host0 up\n\
-             addr add 10.129.11.1/24 dev host0\naddr add fd00:10:129:11::1/64 dev host0 nodad\n\
+             addr add {v4}.1/24 dev host0\naddr add {v6}:1/64 dev host0 nodad\n\
              netns exec pod ip link set lo up\nnetns exec pod ip link set eth0 up\n\
-             netns exec pod ip addr add {POD4}/24 dev eth0\nnetns exec pod ip addr add {POD6}/64 dev eth0 nodad\n"
+             netns exec pod ip addr add {v4}.2/24 dev eth0\nnetns exec pod ip addr add {v6}:2/64 dev eth0 nodad\n"
         ))
         .await?;
     let script = "import socket, threading\n\
@@ -32,7 +45,8 @@ async fn pod(world: &World) -> anyhow::Result<causeway_rig::Process> {
     for port in ["port 80\n", "port 8080\n"] {
         server.says(0, port, DEADLINE).await?;
     }
-    Ok(server)
+    let host = [format!("{v4}.1"), format!("{v6}:1")];
+    Ok(Pod { four: format!("{v4}.2"), six: format!("{v6}:2"), host, _server: server })
 }
 
 /// Whether a process of the host gets a connection: in two seconds, which a dropped packet lets pass.
@@ -46,9 +60,9 @@ async fn pings(world: &World, address: &str) -> anyhow::Result<bool> {
 }
 
 /// What of the pod the host reaches: for each family TCP 80, TCP 8080, ping.
-async fn reached(world: &World) -> anyhow::Result<Vec<bool>> {
+async fn reached(world: &World, pod: &Pod) -> anyhow::Result<Vec<bool>> {
     let mut reached = Vec::new();
-    for address in [POD4, POD6] {
+    for address in pod.addresses() {
         for port in [80, 8080] {
             reached.push(connects(world, address, port).await?);
         }
@@ -59,20 +73,20 @@ async fn reached(world: &World) -> anyhow::Result<Vec<bool>> {
 
 pub(crate) async fn reach(rig: Arc<Rig>) -> anyhow::Result<()> {
     let world = World::start(rig, "reach").await?;
-    let _server = pod(&world).await?;
+    let pod = pod(&world, 11).await?;
     let _agent = world.agent(&DUAL).await?;
     ensure!(
-        reached(&world).await? == [true; 6],
+        reached(&world, &pod).await? == [true; 6],
         "the pod cannot be reached at all: {:?}",
-        reached(&world).await?
+        reached(&world, &pod).await?
     );
     let check = async |what: &str, want: [bool; 3]| {
         world.converged().await?;
-        let found = reached(&world).await.with_context(|| what.to_owned())?;
+        let found = reached(&world, &pod).await.with_context(|| what.to_owned())?;
         ensure!(found == [want, want].concat(), "{what}: {found:?}");
         anyhow::Ok(())
     };
-    world.make(&PodSpec::locked("web", &[POD4, POD6])).await?;
+    world.make(&PodSpec::locked("web", &pod.addresses())).await?;
     check("with nothing open", [false; 3]).await?;
     world.open("web", Some("- {protocol: tcp, port: 80}")).await?;
     check("with a port open", [true, false, false]).await?;
@@ -91,9 +105,65 @@ pub(crate) async fn reach(rig: Arc<Rig>) -> anyhow::Result<()> {
         )
         .await?;
     let forwarded =
-        world.node.output(["ip", "netns", "exec", "other", "nc", "-z", "-w5", POD4, "80"]).await?;
+        world.node.output(["ip", "netns", "exec", "other", "nc", "-z", "-w5", &pod.four, "80"]).await?;
     ensure!(forwarded.status.success(), "forwarded traffic is dropped");
     world.delete("web").await?;
-    world.make(&PodSpec::default_network("web", &[POD4, POD6])).await?;
+    world.make(&PodSpec::default_network("web", &pod.addresses())).await?;
     check("on the default network", [true; 3]).await
+}
+
+pub(crate) async fn from_the_pod(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(rig, "from-pod").await?;
+    let pod = pod(&world, 17).await?;
+    // What stands for the API server: it is the host's own, and it answers.
+    let script = "import socket\n\
+        s = socket.create_server(('::', 6443), family=socket.AF_INET6, dualstack_ipv6=True)\n\
+        print('port 6443', flush=True)\n\
+        while True: s.accept()[0].close()\n";
+    let server = world.node.spawn(Program::new("python3").named("api").args(["-c", script])).await?;
+    server.says(0, "port 6443\n", DEADLINE).await?;
+    let _agent = world.agent(&DUAL).await?;
+    let found = || async {
+        let mut found = Vec::new();
+        for (address, ping) in pod.host.iter().zip(["-4", "-6"]) {
+            let connects = ["nc", "-z", "-w2", address, "6443"];
+            let pings = ["ping", ping, "-I", "eth0", "-c1", "-W2", address];
+            for attempt in [&connects[..], &pings] {
+                let inside = ["ip", "netns", "exec", "pod"].iter().chain(attempt);
+                found.push(world.node.output(inside).await?.status.success());
+            }
+        }
+        anyhow::Ok(found)
+    };
+    ensure!(found().await? == [true; 4], "a pod of the default network: {:?}", found().await?);
+    // The host must not answer: whoever answers a pod could reach it as well.
+    world.make(&PodSpec::locked("web", &pod.addresses())).await?;
+    world.converged().await?;
+    ensure!(found().await? == [false; 4], "a pod with a network of its own: {:?}", found().await?);
+    // Opened ports are for those who come from outside; ICMP is open in both directions.
+    world.open("web", Some("- {protocol: tcp, port: 80}\n- {protocol: icmp}")).await?;
+    world.converged().await?;
+    let found = found().await?;
+    ensure!(found == [false, true, false, true], "with ICMP open: {found:?}");
+    Ok(())
+}
+
+pub(crate) async fn elsewhere(rig: Arc<Rig>) -> anyhow::Result<()> {
+    let world = World::start(rig, "elsewhere").await?;
+    // Somewhere else, as far as the API server and this node's agent know.
+    let pod = pod(&world, 18).await?;
+    let _agent = world.agent(&DUAL).await?;
+    world.make(&PodSpec::locked("far", &pod.addresses()).on("some-other-node")).await?;
+    for (what, ports, want) in [
+        ("with nothing open", None, [false; 3]),
+        ("with a port open", Some("- {protocol: tcp, port: 80}"), [true, false, false]),
+        ("with a bad list", Some("- {protocol: tcp, port: 80}\n- {protocol: tcp}"), [false; 3]),
+        ("with the port open again", Some("- {protocol: tcp, port: 80}"), [true, false, false]),
+    ] {
+        world.open("far", ports).await?;
+        world.converged().await?;
+        let found = reached(&world, &pod).await.with_context(|| what.to_owned())?;
+        ensure!(found == [want, want].concat(), "{what}: {found:?}");
+    }
+    Ok(())
 }

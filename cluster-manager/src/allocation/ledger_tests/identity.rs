@@ -323,7 +323,7 @@ fn numbers_are_the_same_in_whatever_order_a_start_finds_them() {
     for _ in 0..nads.len() {
         nads.rotate_left(1);
         let plan = world.ledger.plan().clone();
-        world.ledger = Ledger::rebuild(plan, nads.clone(), [], [], [], world.now);
+        world.ledger = Ledger::rebuild(plan, nads.clone(), [], [], [], [], world.now);
         for nad in ["a/two", "b/three", "c/one"] {
             world.look(nad);
         }

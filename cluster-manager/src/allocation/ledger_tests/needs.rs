@@ -239,3 +239,47 @@ fn an_egress_ip_keeps_the_networks_of_its_namespaces_on_its_nodes() {
     world.converge();
     assert_eq!(where_is(&world, "a_net"), ["", ""]);
 }
+
+#[test]
+fn a_connection_puts_a_network_on_the_nodes_of_the_other_and_survives_a_restart() {
+    let mut world = World::on_demand();
+    for node in ["n1", "n2"] {
+        world.join_node(node);
+    }
+    let net = |nad: &str, network: &str| {
+        config(nad, network, "layer3", r#","role":"primary","subnets":"10.1.0.0/16/24""#)
+    };
+    for (nad, network) in [("a/net", "a_net"), ("b/net", "b_net")] {
+        world.put_owned(nad, &net(nad, network), Some(("UserDefinedNetwork", "net")));
+        world.look(nad);
+    }
+    let out = EgressIpName::from("out");
+    let needs = Needs { nodes: BTreeSet::from(["n1".into()]), namespaces: BTreeSet::from(["a".into()]) };
+    world.egress_ips.insert(out.clone(), needs.clone());
+    world.ledger.egress_ip(&out, &needs, world.now);
+    world.converge();
+    let where_is = |world: &World, network: &str| ["n1", "n2"].map(|node| world.subnet(node, network));
+    assert_eq!(where_is(&world, "a_net"), ["10.1.0.0/24", ""]);
+    assert_eq!(where_is(&world, "b_net"), ["", ""]);
+
+    let connect = ConnectName::from("ab");
+    let both = BTreeSet::from([name("a_net"), name("b_net")]);
+    world.connected.insert(connect.clone(), both.clone());
+    let stir = world.ledger.connect(&connect, &both, world.now);
+    assert_eq!((stir.nodes.len(), stir.networks.len()), (1, 1));
+    world.converge();
+    assert_eq!(where_is(&world, "b_net"), ["10.1.0.0/24", ""]);
+    world.restart();
+    assert!(!world.pass(), "a restart writes nothing");
+
+    // It goes: the node keeps what it has for a while.
+    world.connected.clear();
+    world.ledger.connect(&connect, &BTreeSet::new(), world.now);
+    world.converge();
+    assert_eq!(where_is(&world, "b_net"), ["10.1.0.0/24", ""]);
+    world.now += GRACE;
+    world.ledger.expire(world.now);
+    world.converge();
+    assert_eq!(where_is(&world, "a_net"), ["10.1.0.0/24", ""]);
+    assert_eq!(where_is(&world, "b_net"), ["", ""]);
+}

@@ -1,10 +1,14 @@
 //! Whole passes over made snapshots, against an API server that answers with what it was sent.
 
+mod sharing;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use causeway_net::activity::Mode;
+use causeway_net::transport::Advertiser;
 use causeway_net::uplinks_ready::Gate;
+use causeway_runtime::engine::KeyQueue;
 use causeway_runtime::leader::{LeaderMetrics, Leadership};
 use causeway_runtime::watch::Store;
 use causeway_runtime::writer::WriteMetrics;
@@ -29,6 +33,10 @@ use crate::written::Written;
 #[derive(Clone)]
 struct World {
     cudn: Option<Value>,
+    /// Other networks.
+    others: Vec<Value>,
+    /// RouteAdvertisements.
+    advertisements: Vec<Value>,
     uplinks: Vec<Uplink>,
     unreadable_uplink: Option<&'static str>,
     nodes: Vec<(&'static str, &'static [(&'static str, &'static str)])>,
@@ -49,6 +57,8 @@ fn key() -> CrKey {
 fn good() -> World {
     World {
         cudn: Some(with(cudn("net", layer3()), "/spec/uplinks", json!(["br-blue"]))),
+        others: Vec::new(),
+        advertisements: Vec::new(),
         uplinks: vec![uplink("br-blue", &[("breth0", "role=blue")])],
         unreadable_uplink: None,
         nodes: vec![("node-a", BLUE)],
@@ -105,7 +115,11 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
         },
         without_subnets: None,
     };
-    let seen = Seen { cudns: world.cudn.iter().cloned().collect(), ..Seen::default() };
+    let seen = Seen { cudns: world.cudn.iter().chain(&world.others).cloned().collect(), ..Seen::default() };
+    let advertisers = world.advertisements.iter().map(|object| {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        (name.into(), Advertiser::of(&serde_json::from_value(object.clone()).unwrap()).unwrap())
+    });
     Networks {
         stores: Stores {
             uplinks: Store::fixed_unreadable("Uplink", named, broken),
@@ -120,6 +134,9 @@ fn room(world: &World, asked: &Arc<Mutex<Vec<String>>>) -> Networks {
         writer: Writer::new("clustermanager-uplink-controller", WriteMetrics::register(&mut registry)),
         api: Api::all(client),
         expected: Expected::default(),
+        advertisers: Some(Store::fixed("RouteAdvertisements", advertisers)),
+        rivals: Rivals::default(),
+        wake: Wake::new(&KeyQueue::default(), &leadership),
     }
 }
 

@@ -18,7 +18,10 @@ enum Event {
     Node { node: usize },
     NodeGone { node: usize },
     Time { seconds: i64 },
+    Connect { name: usize, networks: Vec<bool> },
 }
+
+const CONNECTIONS: [&str; 2] = ["c1", "c2"];
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
@@ -32,6 +35,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0_usize..3).prop_map(|node| Event::Node { node }),
         1 => (0_usize..3).prop_map(|node| Event::NodeGone { node }),
         2 => (1_i64..8).prop_map(|seconds| Event::Time { seconds }),
+        2 => (0_usize..2, prop::collection::vec(any::<bool>(), 3))
+            .prop_map(|(name, networks)| Event::Connect { name, networks }),
     ]
 }
 
@@ -42,11 +47,21 @@ struct Model {
     nads: BTreeMap<NadKey, Nad>,
     nodes: BTreeSet<NodeName>,
     until: BTreeMap<(NetworkName, NodeName), Timestamp>,
+    connections: BTreeMap<&'static str, BTreeSet<NetworkName>>,
 }
 
 impl Model {
-    /// Nodes that have a reason for a network that is not everywhere.
+    /// Nodes that have a reason for a network that is not everywhere: one of its own, or one of a network that is
+    /// connected with it.
     fn reasons(&self, network: &NetworkName) -> BTreeSet<NodeName> {
+        if !self.exists(network) {
+            return BTreeSet::new();
+        }
+        let connected = self.connections.values().filter(|members| members.contains(network)).flatten();
+        connected.chain([network]).flat_map(|network| self.own_reasons(network)).collect()
+    }
+
+    fn own_reasons(&self, network: &NetworkName) -> BTreeSet<NodeName> {
         let mut found = BTreeSet::new();
         for (key, pod) in &self.pods {
             let Some(node) = &pod.node else { continue };
@@ -156,6 +171,13 @@ proptest! {
                 Event::NodeGone { node } => {
                     model.nodes.remove(NODES[node]);
                     state.remove_node(&NODES[node].into())
+                }
+                Event::Connect { name, networks } => {
+                    let name = CONNECTIONS[name];
+                    let members = NETWORKS.iter().zip(networks).filter(|(_, is)| *is);
+                    let members: BTreeSet<NetworkName> = members.map(|(name, _)| NetworkName::from(*name)).collect();
+                    model.connections.insert(name, members.clone());
+                    state.connect(name, &members, now)
                 }
                 Event::Time { seconds } => {
                     now += SignedDuration::from_secs(seconds);

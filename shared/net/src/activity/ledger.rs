@@ -126,6 +126,11 @@ impl Ledger {
         self.nodes.remove(node);
     }
 
+    /// Whether a network has a NAD.
+    pub(super) fn knows(&self, name: &NetworkName) -> bool {
+        self.networks.contains_key(name)
+    }
+
     /// A network has one more NAD.
     pub(super) fn add_nad(&mut self, name: &NetworkName, scope: Scope, touched: &mut Touched) {
         if scope == Scope::Everywhere && !self.everywhere.contains(name) {
@@ -206,6 +211,16 @@ impl Ledger {
                 self.linger(name, node, now);
             }
             Some(Use::Lingering(_)) | None => {}
+        }
+    }
+
+    /// Nobody keeps a network for a while.
+    pub(super) fn end_lingering(&mut self, name: &NetworkName) {
+        let uses = self.networks.get(name).into_iter().flat_map(|network| &network.uses);
+        let lingering = uses.filter(|(_, found)| matches!(found, Use::Lingering(_)));
+        let nodes: Vec<NodeName> = lingering.map(|(node, _)| node.clone()).collect();
+        for node in nodes {
+            self.end(name, &node);
         }
     }
 

@@ -305,3 +305,68 @@ fn an_egress_ip_makes_its_nodes_need_the_primary_networks_of_its_namespaces() {
     assert_eq!(texts(&left), ["net@b: active -> lingering"]);
     assert!(run.state.remove_egress_ip("e", run.now).is_empty());
 }
+
+#[test]
+fn networks_that_are_connected_are_needed_where_one_of_them_is_and_no_further() {
+    let mut run = Run::on_demand(&["n1", "n2"]);
+    for (key, network) in [("a/net", "a"), ("b/net", "b"), ("c/net", "c")] {
+        run.nad(key, &nad(network, Kind::Primary));
+    }
+    let connect = |run: &mut Run, name: &str, members: &[&str]| {
+        let members = members.iter().map(|name| NetworkName::from(*name)).collect();
+        texts(&run.state.connect(name, &members, run.now))
+    };
+    assert_eq!(connect(&mut run, "ab", &["a", "b"]), [""; 0], "nobody needs any");
+    assert_eq!(connect(&mut run, "bc", &["b", "c"]), [""; 0]);
+    let active = |run: &Run, network: &str| run.state.active_nodes(&network.into());
+    run.pod("a/p", &pod("n1"));
+    assert_eq!((active(&run, "a"), active(&run, "b")), (vec![node("n1")], vec![node("n1")]));
+    assert_eq!(active(&run, "c"), [], "one step and no more");
+    run.pod("b/p", &pod("n2"));
+    assert_eq!(active(&run, "a"), [node("n1"), node("n2")]);
+    assert_eq!(active(&run, "c"), [node("n2")]);
+
+    // A reason that goes is one less; the last one begins the grace period.
+    run.pod("b/q", &pod("n1"));
+    assert_eq!(run.gone("a/p"), [""; 0], "its own pod is gone, and b's is there");
+    connect(&mut run, "ab", &[]);
+    assert_eq!(active(&run, "a"), []);
+    assert_eq!(run.state.holding_nodes(&"a".into()), [node("n1"), node("n2")]);
+    assert_eq!(connect(&mut run, "ab", &["b", "a"]).len(), 2, "connected again");
+    run.later(10);
+    assert_eq!(active(&run, "a"), [node("n1"), node("n2")]);
+}
+
+#[test]
+fn a_network_that_comes_after_its_connection_is_needed_at_once() {
+    let mut run = Run::on_demand(&["n1"]);
+    let both = ["a", "b"].map(NetworkName::from).into();
+    run.nad("a/net", &nad("a", Kind::Primary));
+    run.state.connect("ab", &both, run.now);
+    run.pod("a/p", &pod("n1"));
+    assert_eq!(run.state.active_nodes(&"b".into()), [], "there is no such network");
+    run.nad("b/net", &nad("b", Kind::Primary));
+    assert_eq!(run.state.active_nodes(&"b".into()), [node("n1")]);
+    // And again after it was gone.
+    texts(&run.state.remove_nad(&"b/net".parse().unwrap(), run.now));
+    assert_eq!(run.state.holding_nodes(&"b".into()), []);
+    run.nad("b/net", &nad("b", Kind::Primary));
+    assert_eq!(run.state.active_nodes(&"b".into()), [node("n1")]);
+}
+
+#[test]
+fn two_connections_of_the_same_networks_end_with_the_second() {
+    let mut run = Run::on_demand(&["n1"]);
+    for (key, network) in [("a/net", "a"), ("b/net", "b")] {
+        run.nad(key, &nad(network, Kind::Primary));
+    }
+    let both = ["a", "b"].map(NetworkName::from).into();
+    run.pod("a/p", &pod("n1"));
+    for name in ["one", "two"] {
+        run.state.connect(name, &both, run.now);
+    }
+    assert!(run.state.connect("one", &BTreeSet::new(), run.now).is_empty());
+    assert_eq!(run.state.active_nodes(&"b".into()), [node("n1")]);
+    run.state.connect("two", &BTreeSet::new(), run.now);
+    assert_eq!(run.state.active_nodes(&"b".into()), []);
+}

@@ -24,6 +24,8 @@ pub struct StateFacts {
     pub type_: Option<UplinkType>,
     /// Interface that the node looked at.
     pub interface: Option<String>,
+    /// The bridge behind it.
+    pub bridge: Option<String>,
     /// `Resolved`.
     pub resolved: Gate,
     /// `GatewayReady`.
@@ -94,6 +96,7 @@ impl StateFacts {
                 .collect(),
             type_: status.and_then(|status| status.type_.clone()),
             interface: status.and_then(|status| status.host_interface_name.clone()),
+            bridge: status.and_then(|status| status.ovs_bridge.as_ref()?.name.clone()),
             resolved: Gate::of(conditions, StateCondition::Resolved),
             gateway: Gate::of(conditions, StateCondition::GatewayReady),
             host_data: Gate::of(conditions, StateCondition::HostDataReady),
@@ -109,12 +112,18 @@ impl StateFacts {
             && self.owner_uids.iter().all(|owner| *owner == uplink.uid)
     }
 
+    /// Whether the node has found what this entry, which selects it, asks for.
+    #[must_use]
+    pub fn is_resolved(&self, config: &NodeConfig) -> bool {
+        let looked_at = self.type_.as_ref() == Some(&config.type_)
+            && self.interface.as_deref() == Some(config.host_interface_name.as_str());
+        self.resolved == Gate::Open && looked_at
+    }
+
     /// Why it does not make the node ready that this entry selects; the first failing check wins.
     #[must_use]
     pub fn failure(&self, config: &NodeConfig) -> Option<UplinksReason> {
-        let looked_at = self.type_.as_ref() == Some(&config.type_)
-            && self.interface.as_deref() == Some(config.host_interface_name.as_str());
-        if self.resolved != Gate::Open || !looked_at {
+        if !self.is_resolved(config) {
             return Some(UplinksReason::UplinkNotResolvedForNode);
         }
         if let Some(reason) = self.gateway.gateway_failure() {

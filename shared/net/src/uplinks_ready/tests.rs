@@ -12,6 +12,7 @@ struct World {
     states: BTreeMap<StateName, StateFacts>,
     unreadable: BTreeMap<String, &'static str>,
     nodes: BTreeMap<NodeName, BTreeMap<String, String>>,
+    rivals: BTreeMap<(&'static str, &'static str), Vec<String>>,
 }
 
 impl View for World {
@@ -29,6 +30,10 @@ impl View for World {
             (None, Some(error)) => Found::Unreadable(error),
             (None, None) => Found::Absent,
         }
+    }
+
+    fn rivals(&self, uplink: &str, node: &NodeName) -> Vec<String> {
+        self.rivals.get(&(uplink, node.as_str())).cloned().unwrap_or_default()
     }
 }
 
@@ -313,4 +318,39 @@ fn the_wish_is_the_verdict() {
     let wanted = one(&[]).verdict(&["br-blue"]).wanted();
     assert_eq!((wanted.type_, wanted.status), ("UplinksReady", ConditionStatus::False));
     assert_eq!(wanted.reason, "UplinkNotResolvedForNode");
+}
+
+#[test]
+fn networks_that_cannot_share_an_uplink_are_named_before_gateways_are_looked_at() {
+    let rivals = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let shared = |conditions: &[&str], names: &[&str]| {
+        let mut world = one(conditions);
+        world.rivals.insert(("br-blue", "node-a"), rivals(names));
+        world
+    };
+    let told = |who: &str| {
+        format!(
+            "False/UplinkConfigurationConflict: 1 active node/uplink readiness check(s) failed; examples: \
+             br-blue/node-a=UplinkConfigurationConflict (also used by {who})"
+        )
+    };
+    // Whatever the gateway says: it is of all networks of the Uplink.
+    for gateway in [GATEWAY, "GatewayReady=False/GatewayConfigurationPending", "Other=True/Any"] {
+        shared(&[RESOLVED, gateway], &["red"]).says(&["br-blue"], &told("red"));
+    }
+    shared(&[RESOLVED], &["a", "b", "c"]).says(&["br-blue"], &told("a, b, c"));
+    shared(&[RESOLVED], &["a", "b", "c", "d", "e"]).says(&["br-blue"], &told("a, b, c and 2 more"));
+    shared(&[RESOLVED, GATEWAY], &[]).says(&["br-blue"], READY);
+    // Where nothing is resolved there is nothing to share yet.
+    let unresolved = "False/UplinkNotResolvedForNode: 1 active node/uplink readiness check(s) failed; examples: \
+                      br-blue/node-a=UplinkNotResolvedForNode";
+    shared(&["Resolved=False/BridgeNotFound"], &["red"]).says(&["br-blue"], unresolved);
+    // Of several nodes only one may be shared.
+    let mut two = World::with_nodes(&["node-a", "node-b"]).uplink(facts("br-blue", &[config(&[])]));
+    for node in ["node-a", "node-b"] {
+        two = two.state("br-blue", node, &[RESOLVED, GATEWAY]);
+    }
+    two.rivals.insert(("br-blue", "node-b"), rivals(&["red"]));
+    let want = told("red").replace("node-a", "node-b");
+    two.says(&["br-blue"], &want);
 }

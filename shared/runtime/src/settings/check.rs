@@ -68,6 +68,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             route_advertisements: values.is_on("enable-route-advertisements"),
             evpn: values.is_on("enable-evpn"),
             egress_ips: values.is_on("enable-egress-ip"),
+            network_connect: values.is_on("enable-network-connect"),
         },
         routing_table_start: routing_table_start(
             value::number(text("ovnkube-node-routing-table-id-start"))?,

@@ -7,26 +7,31 @@ use kube::client::Body;
 use serde_json::Value;
 
 /// Content type of a merge patch. Source: RFC 7396.
-pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub const MERGE_PATCH: &str = "application/merge-patch+json";
 /// Content type of a whole object.
-pub(crate) const OBJECT: &str = "application/json";
+pub const OBJECT: &str = "application/json";
 
 /// What the API server answered, accepted or not.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: u16,
+pub struct Answer {
+    /// Its status.
+    pub code: u16,
     /// The texts of the `Warning` headers.
-    pub(crate) warnings: Vec<String>,
-    pub(crate) body: Value,
+    pub warnings: Vec<String>,
+    /// An object; for a refusal its `Status`, or its text as `message`.
+    pub body: Value,
 }
 
 impl Answer {
-    pub(crate) fn is_accepted(&self) -> bool {
+    /// Whether it did what was asked for.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
     /// Text of the refusal.
-    pub(crate) fn message(&self) -> &str {
+    #[must_use]
+    pub fn message(&self) -> &str {
         self.body.pointer("/message").and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -35,7 +40,7 @@ impl Answer {
 ///
 /// # Errors
 /// There was no answer.
-pub(crate) async fn send(
+pub async fn send(
     client: &Client,
     method: Method,
     path: &str,
@@ -63,7 +68,8 @@ fn text(bytes: &[u8]) -> Value {
 }
 
 /// The quoted text of a header such as `299 - "text"`. Source: RFC 7234, section 5.5.
-pub(crate) fn warning_text(header: &str) -> String {
+#[must_use]
+pub fn warning_text(header: &str) -> String {
     let quoted = header.split_once('"').map_or(header, |(_, rest)| rest.strip_suffix('"').unwrap_or(rest));
     let mut text = String::new();
     let mut escaped = false;
