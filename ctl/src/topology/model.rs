@@ -185,6 +185,8 @@ pub struct Policy {
     pub action: String,
     /// Where to.
     pub nexthops: Vec<String>,
+    /// Through which port.
+    pub port: Option<String>,
 }
 
 /// A neighbour that is told.

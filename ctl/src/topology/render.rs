@@ -220,5 +220,9 @@ fn policy(policy: &Policy) -> [String; 4] {
         action.push_str(" to ");
         action.push_str(&policy.nexthops.join(", "));
     }
+    if let Some(port) = &policy.port {
+        action.push_str(" through ");
+        action.push_str(port);
+    }
     ["policy".to_owned(), policy.priority.to_string(), action, format!("if {}", policy.only)]
 }

@@ -25,14 +25,18 @@ pub const TABLES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("Gateway_Chassis", &[], &["chassis_name"]),
     ("Logical_Router_Static_Route", &["ip_prefix", "nexthop"], &["policy", "output_port", "route_table"]),
-    ("Logical_Router_Policy", &["priority", "match", "action"], &["nexthop", "nexthops"]),
+    ("Logical_Router_Policy", &["priority", "match", "action"], &["nexthop", "nexthops", "output_port"]),
     ("NAT", &["type", "external_ip", "logical_ip"], &["logical_port", "external_port_range", "match"]),
     ("Static_MAC_Binding", &[], &["logical_port", "ip", "mac"]),
 ];
 
-/// Columns that no supported version has to have: that they are missing is nothing to tell.
-/// `Logical_Switch_Port:peer` came with OVN 25.09; `nexthop` of a policy gave way to `nexthops`.
-pub const QUIET: &[(&str, &str)] = &[("Logical_Switch_Port", "peer"), ("Logical_Router_Policy", "nexthop")];
+/// Columns that no supported version has to have: that they are missing is nothing to tell. Only newer versions than OVN
+/// 25.03 have `output_port` of a policy, `nexthop` gave way to `nexthops`, and `peer` came when switches could be joined.
+pub const QUIET: &[(&str, &str)] = &[
+    ("Logical_Switch_Port", "peer"),
+    ("Logical_Router_Policy", "nexthop"),
+    ("Logical_Router_Policy", "output_port"),
+];
 
 /// The rows of one database, as they were in one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -52,7 +52,8 @@ impl Wiring {
     }
 }
 
-/// Since OVN 25.09 a switch's port may lead to another switch, by the column `peer`; to a router's it leads by an option.
+/// A switch's port may lead to another switch by the column `peer`, which older schemas lack; to a router's it leads by an
+/// option. Source: ovn-nb(5).
 fn peer_of_switch_port(row: &Row) -> Option<String> {
     match row.text("type").as_str() {
         "router" => row.pairs("options").get("router-port").cloned().or_else(|| row.some_text("peer")),

@@ -45,5 +45,6 @@ fn policy(row: &Row) -> Policy {
         only: row.text("match"),
         action: row.text("action"),
         nexthops,
+        port: row.some_text("output_port"),
     }
 }

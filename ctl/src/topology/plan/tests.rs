@@ -117,7 +117,6 @@ fn each_type_of_a_switch_port_has_its_other_end() {
     let physical = |vlan| End::Physical { network: "physnet".to_owned(), vlan };
     for (port, want) in [
         (json!({"type": "router", "options": {"router-port": "rp"}}), to("ovn_cluster_router", "rp")),
-        // As OVN 25.09 and later may have it.
         (json!({"type": "router", "peer": "rp"}), to("ovn_cluster_router", "rp")),
         (
             json!({"type": "router", "options": {"router-port": "gone"}}),
@@ -228,6 +227,29 @@ fn what_leads_nowhere_is_a_problem_of_its_own_network_alone() {
     assert_eq!(problems(None), [blue[0], blue[1], red]);
     let text = text(&database, Some("red"), false);
     assert!(text.contains("    red_p  -> red_rp, NOT THERE\n") && text.contains("\n  do: "), "{text}");
+}
+
+#[test]
+fn policies_are_listed_from_the_one_that_decides_first() {
+    let database = database(&json!({
+        "NB_Global": [{"name": "node1"}],
+        "Logical_Router": [{"_uuid": "r", "name": "ovn_cluster_router", "policies": ["1", "2", "3"]}],
+        "Logical_Router_Policy": [
+            {"_uuid": "1", "priority": 7, "match": "ip4", "action": "allow"},
+            {"_uuid": "2", "priority": 1004, "match": "ip6", "action": "reroute", "nexthops": ["fd00::2", "fd00::3"], "output_port": "rtos-node1"},
+            {"_uuid": "3", "priority": 1004, "match": "ip4", "action": "reroute", "nexthop": "10.0.0.2"},
+        ],
+    }));
+    expect_test::expect![[r"
+        Zone node1 (schema 7.11.0): 1 network, 1 router, 0 switches, 0 pods
+
+        Network default
+          router ovn_cluster_router
+            policy  1004  reroute to 10.0.0.2                             if ip4
+            policy  1004  reroute to fd00::2, fd00::3 through rtos-node1  if ip6
+            policy  7     allow                                           if ip4
+    "]]
+    .assert_eq(&text(&database, None, true));
 }
 
 #[test]
