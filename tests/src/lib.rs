@@ -21,3 +21,4 @@ pub mod observer;
 pub mod replay;
 pub mod states;
 pub mod topology;
+pub mod traffic;
