@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # The root file system of nodes and of the test kernel: a Debian tree with the network software, nothing of ours.
 
 part_packages="mmdebstrap debian-archive-keyring"

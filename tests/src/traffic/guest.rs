@@ -116,7 +116,8 @@ impl Guest {
     pub async fn exec(&self, argv: &[&str]) -> anyhow::Result<String> {
         ensure!(self.init.id().is_some(), "place {} has ended", self.name);
         let id = self.id.to_string();
-        let entered = ["nsenter", "--target", &id, "--mount", "--net", "--"];
+        // With its root: a kernel whose tree has no pivot_root is in a chroot.
+        let entered = ["nsenter", "--target", &id, "--mount", "--net", "--root", "--wd", "--"];
         command(entered.iter().chain(argv).copied()).await
     }
 }
