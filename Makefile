@@ -18,9 +18,15 @@ demo: ## the main job on a real cluster; KEEP=1 leaves it up
 demo-down: ## ends what KEEP=1 left up
 	@$(RUN) causeway-demo -- down
 
-test: ## every test of every level, with counts by level at the end
+test: ## every test of every level, with counts by level at the end; OVN=next: those of the topology, with the next OVN
 	@$(SETUP)/setup.sh test
+ifeq ($(OVN),next)
+	@$(SETUP)/setup.sh rootfs-next
+	@CAUSEWAY_CACHE=$$(source $(SETUP)/lib/common.sh && echo "$$CACHE/next") $(SETUP)/run-tests.sh \
+	  --test 'switch_topology*' --test cluster_topology_traffic --test kernel_topology_traffic
+else
 	@$(SETUP)/run-tests.sh
+endif
 
 soak: ## random trouble for SECONDS (600), in rounds with a verdict each; SEED=N repeats one
 	@$(SETUP)/setup.sh test

@@ -16,9 +16,10 @@ use crate::explain;
 use crate::isolation::ask::{PodName, Port, ProcessName};
 use crate::isolation::{self, observe::Question};
 use crate::output::{Format, print};
+use crate::topology;
 use crate::{agent, dump, local};
 
-/// Explains, checks and gathers what Causeway does with Uplinks, and with pods of primary networks.
+/// Explains, checks, draws and gathers what Causeway does with Uplinks, and with pods of primary networks.
 #[derive(Debug, Parser)]
 #[command(name = "causewayctl", version, max_term_width = 100)]
 struct Cli {
@@ -49,6 +50,8 @@ enum Command {
     /// About isolation of pods from the processes of their nodes.
     #[command(subcommand)]
     Isolation(IsolationCommand),
+    /// Draws the logical topology of this node: routers, switches, what connects to what, ways out.
+    Topology(TopologyArgs),
     /// Tells whether the installation is as this version needs it, and on a node whether the node is.
     Check(CheckArgs),
     /// Gathers what a supporter needs, without secrets.
@@ -105,6 +108,43 @@ struct Sockets {
     /// Socket of an agent to ask; may be given several times (default: the usual one, if an agent answers there).
     #[arg(long = "socket", value_name = "PATH")]
     sockets: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct TopologyArgs {
+    /// Draw this network alone: its own name (`cluster_udn_blue`, `default`), that of a ClusterUserDefinedNetwork
+    /// (`blue`) or of a UserDefinedNetwork (`namespace/name`).
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
+    /// Show routes, translations, policies, neighbours and ports of other nodes too; JSON always has them.
+    #[arg(long)]
+    wide: bool,
+    /// The Northbound database, as `ovn-nbctl --db` names it; of several the first that answers.
+    #[arg(
+        long,
+        visible_alias = "db",
+        env = "OVN_NB_DB",
+        value_name = "ADDRESS",
+        value_delimiter = ',',
+        default_value = topology::observe::NORTHBOUND
+    )]
+    nb_address: Vec<ovsdb::Remote>,
+    #[command(flatten)]
+    tls: Tls,
+}
+
+/// Credentials for `ssl:` addresses.
+#[derive(Clone, Debug, Args)]
+struct Tls {
+    /// Private key for an `ssl:` address.
+    #[arg(long = "nb-client-privkey", value_name = "PATH", requires_all = ["certificate", "ca_certificate"])]
+    private_key: Option<PathBuf>,
+    /// Certificate for an `ssl:` address.
+    #[arg(long = "nb-client-cert", value_name = "PATH", requires = "private_key")]
+    certificate: Option<PathBuf>,
+    /// Certificate of the authority that has signed that of the server at an `ssl:` address.
+    #[arg(long = "nb-client-cacert", value_name = "PATH", requires = "private_key")]
+    ca_certificate: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -170,11 +210,16 @@ pub fn run() -> ExitCode {
 async fn command(cli: &Cli) -> Result<Exit, CtlError> {
     let Common { kubeconfig, context, output } = &cli.common;
     let access = Access { kubeconfig: kubeconfig.clone(), context: context.clone() };
+    if *output == Format::Svg && !matches!(cli.command, Command::Topology(_)) {
+        // Before any work is done.
+        return Err(CtlError::NoPicture);
+    }
     match &cli.command {
         Command::Uplink(UplinkCommand::Explain(args)) => explain(&access, args, *output).await,
         Command::Isolation(IsolationCommand::Explain(args)) => {
             explain_isolation(&access, args, *output).await
         }
+        Command::Topology(args) => draw(args, *output).await,
         Command::Check(args) => check(&access, args, *output).await,
         Command::Dump(args) => dump(&access, args, *output).await,
         Command::Agent(args) => {
@@ -213,6 +258,27 @@ async fn explain_isolation(access: &Access, args: &IsolationArgs, output: Format
     let explanation = isolation::plan::explain(&world);
     print(&explanation, output, Timestamp::now())?;
     Ok(if explanation.problems.is_empty() { Exit::Good } else { Exit::Problem })
+}
+
+async fn draw(args: &TopologyArgs, output: Format) -> Result<Exit, CtlError> {
+    let options = ovsdb::Options { tls: args.tls.files(), ..ovsdb::Options::default() };
+    let database = topology::observe::read(&args.nb_address, &options).await?;
+    let mut drawn = topology::plan::draw(&database, args.network.as_deref())?;
+    drawn.wide = args.wide;
+    print(&drawn, output, Timestamp::now())?;
+    Ok(if drawn.problems.is_empty() { Exit::Good } else { Exit::Problem })
+}
+
+impl Tls {
+    fn files(&self) -> Option<ovsdb::TlsFiles> {
+        let Self { private_key, certificate, ca_certificate } = self.clone();
+        // clap takes all three or none.
+        Some(ovsdb::TlsFiles {
+            private_key: private_key?,
+            certificate: certificate?,
+            ca_certificate: ca_certificate?,
+        })
+    }
 }
 
 async fn check(access: &Access, args: &CheckArgs, output: Format) -> Result<Exit, CtlError> {
@@ -261,6 +327,29 @@ mod tests {
             ["causewayctl", "uplink", "explain", "blue", "-o", "json"],
         ] {
             assert_eq!(Cli::try_parse_from(words).unwrap().common.output, Format::Json);
+        }
+    }
+
+    #[test]
+    fn credentials_for_a_database_are_three_files_or_none() {
+        let parse = |flags: &[&str]| {
+            let words = ["causewayctl", "topology", "--nb-address", "ssl:[::1]:6641,ssl:192.0.2.1:6641"];
+            let cli = Cli::try_parse_from(words.iter().chain(flags))?;
+            let Command::Topology(args) = cli.command else { panic!("{:?}", cli.command) };
+            Ok::<_, clap::Error>((args.nb_address.len(), args.tls.files()))
+        };
+        assert_eq!(parse(&[]).unwrap(), (2, None));
+        let all = ["--nb-client-privkey", "k", "--nb-client-cert", "c", "--nb-client-cacert", "ca"];
+        assert_eq!(parse(&all).unwrap().1.unwrap().ca_certificate, PathBuf::from("ca"));
+        for left in 0..3 {
+            let some: Vec<_> = all
+                .chunks(2)
+                .enumerate()
+                .filter(|(at, _)| *at != left)
+                .flat_map(|(_, flag)| flag)
+                .copied()
+                .collect();
+            assert!(parse(&some).is_err(), "{some:?}");
         }
     }
 }

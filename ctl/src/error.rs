@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::agent::AgentError;
 use crate::exit::Exit;
+use crate::topology::observe::DatabaseError;
+use crate::topology::plan::UnknownNetwork;
 
 /// Why a command could not do its work. A problem that it found is not an error.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +52,15 @@ pub enum CtlError {
     /// An agent does not answer.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// The Northbound database cannot be read.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+    /// The network that was asked for is not in the database.
+    #[error(transparent)]
+    UnknownNetwork(#[from] UnknownNetwork),
+    /// The result has no form as a picture.
+    #[error("only `topology` can be drawn: use --output text or json")]
+    NoPicture,
     /// The result cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
@@ -70,7 +81,9 @@ impl CtlError {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Access(_) | Self::Refused { .. } | Self::Cluster { .. } => Exit::Cluster,
-            Self::NotFound { .. } => Exit::NotFound,
+            Self::NotFound { .. } | Self::UnknownNetwork(_) => Exit::NotFound,
+            Self::Database(_) => Exit::Database,
+            Self::NoPicture => Exit::Usage,
             Self::Agent(_) | Self::OtherNode { .. } => Exit::Agent,
             Self::Write { .. } | Self::Start(_) => Exit::Output,
         }

@@ -19,6 +19,8 @@ pub enum Exit {
     Agent,
     /// The result cannot be written.
     Output,
+    /// The Northbound database cannot be read.
+    Database,
 }
 
 impl Exit {
@@ -31,6 +33,7 @@ impl Exit {
         (Self::Cluster, "the API server cannot be reached, or refuses"),
         (Self::Agent, "an agent that was asked for by `--socket` does not answer"),
         (Self::Output, "the result cannot be written"),
+        (Self::Database, "the Northbound database cannot be reached, or the server there has another one"),
     ];
 
     /// The number.
@@ -44,6 +47,7 @@ impl Exit {
             Self::Cluster => 4,
             Self::Agent => 5,
             Self::Output => 6,
+            Self::Database => 7,
         }
     }
 }

@@ -1,10 +1,11 @@
-//! `causewayctl`: explains an Uplink and isolation of pods, checks an installation, gathers what a supporter needs.
+//! `causewayctl`: explains an Uplink and isolation of pods, draws the logical topology of a node, checks an installation, gathers
+//! what a supporter needs.
 //!
-//! In: the API server, as the person who calls it; the sockets of agents; on a node the kernel and Open vSwitch. Out: text
-//! or JSON, and an exit code for scripts ([`exit`]).
+//! In: the API server, as the person who calls it; the sockets of agents; on a node the kernel, Open vSwitch and OVN's
+//! Northbound database. Out: text, JSON or a picture, and an exit code for scripts ([`exit`]).
 //!
 //! Never writes to the cluster or to the machine, but for `dump`'s target. Judgements ([`explain::plan`], [`isolation::plan`],
-//! [`check::plan`], [`local::plan`]) are pure functions of what was observed; `observe` modules look, `render` modules write text.
+//! [`check::plan`], [`local::plan`], [`topology::plan`]) are pure functions of what was observed; `observe` modules look, `render` modules write text.
 //!
 //! First file to read: [`cli`], then [`explain::plan`].
 
@@ -24,5 +25,6 @@ pub mod isolation;
 pub mod local;
 pub mod output;
 pub mod remedy;
+pub mod topology;
 
 pub use cli::run;

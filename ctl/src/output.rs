@@ -1,4 +1,4 @@
-//! Text for people or JSON for programs.
+//! Text for people, JSON for programs, a picture of what can be drawn.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -17,22 +17,30 @@ pub enum Format {
     Text,
     /// One JSON document. Fields are only added.
     Json,
+    /// A picture (SVG); for what can be drawn.
+    Svg,
 }
 
-/// Something that both forms can show.
+/// Something that text and JSON can show.
 pub trait Shown: Serialize {
     /// Lines for people; ages are told as of `now`.
     fn text(&self, now: Timestamp) -> String;
+
+    /// A picture, of what can be drawn.
+    fn svg(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Writes a result to standard output.
 ///
 /// # Errors
-/// [`CtlError::Write`]; a reader that has enough (a closed pipe) is none.
+/// [`CtlError::Write`]; a reader that has enough (a closed pipe) is none. [`CtlError::NoPicture`].
 pub fn print(shown: &impl Shown, format: Format, now: Timestamp) -> Result<(), CtlError> {
     let text = match format {
         Format::Text => shown.text(now),
         Format::Json => json(shown)?,
+        Format::Svg => shown.svg().ok_or(CtlError::NoPicture)?,
     };
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(failed(error)),

@@ -23,3 +23,4 @@ pub mod replay;
 pub mod rest;
 pub mod states;
 pub mod topology;
+pub mod traffic;

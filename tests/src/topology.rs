@@ -181,6 +181,27 @@ impl CapturedRun {
         Ok(transaction)
     }
 
+    /// How many rows the captured database has.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.database.as_object().map_or(0, |tables| tables.values().map(|rows| items(rows).len()).sum())
+    }
+
+    /// `TABLE:COLUMN` of what the captured database has and a server's does not know, so that [`Self::fill`] leaves it out.
+    #[must_use]
+    pub fn unknown(&self, schema: &DatabaseSchema) -> BTreeSet<String> {
+        let mut unknown = BTreeSet::new();
+        for (table, rows) in self.database.as_object().into_iter().flatten() {
+            let known = schema.tables.get(table).map(|table| &table.columns);
+            let columns = items(rows).iter().filter_map(Value::as_object).flat_map(Map::keys);
+            let lacks = |column: &&String| {
+                *column != "_uuid" && known.is_none_or(|known| !known.contains_key(column.as_str()))
+            };
+            unknown.extend(columns.filter(lacks).map(|column| format!("{table}:{column}")));
+        }
+        unknown
+    }
+
     /// Names of rows in a table of the captured database.
     #[must_use]
     pub fn names(&self, table: &str) -> BTreeSet<&str> {

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # The root file system of nodes and of the test kernel: a Debian tree with the network software, nothing of ours.
 
 part_packages="mmdebstrap debian-archive-keyring"
@@ -16,8 +16,12 @@ packages=(
     busybox-static
 )
 
-part_inputs() { say "recipe 1 $ROOTFS_SUITE ${packages[*]} / $ROOTFS_EXPECT"; }
-part_present() { [[ -x $CACHE/rootfs/usr/bin/ovs-vsctl && -x $CACHE/rootfs/usr/bin/etcd ]]; }
+# What rootfs-next.sh has of its own.
+suite=$ROOTFS_SUITE expect_versions=$ROOTFS_EXPECT pin=ROOTFS_EXPECT tree=$CACHE/rootfs
+suite_options=()
+
+part_inputs() { say "recipe 1 $suite ${packages[*]} / $expect_versions"; }
+part_present() { [[ -x $tree/usr/bin/ovs-vsctl && -x $tree/usr/bin/etcd ]]; }
 
 # mirror: the one that this machine's own packages come from, so that local mirrors and proxies just work.
 # shellcheck disable=SC2016  # the format is for apt-get
@@ -30,30 +34,32 @@ mirror() {
 check_versions() {
     local have wanted package prefix version bad=0
     have=$(dpkg-query --admindir="$1/var/lib/dpkg" -W -f '${Package} ${Version}\n')
-    for wanted in $ROOTFS_EXPECT; do
+    for wanted in $expect_versions; do
         package=${wanted%%=*} prefix=${wanted#*=}
         version=$(awk -v p="$package" '$1 == p { sub(/^[0-9]+:/, "", $2); print $2 }' <<<"$have")
         say "$package $version"
         case $version in
         "$prefix" | "$prefix"[.+~-]*) ;;
-        *) say "error: $package is '$version' in $ROOTFS_SUITE, expected $prefix: adapt ROOTFS_EXPECT in versions.env once the tests pass with it" && bad=1 ;;
+        *) say "error: $package is '$version' in $suite, expected $prefix: adapt $pin in versions.env once the tests pass with it" && bad=1 ;;
         esac
     done
     return "$bad"
 }
 
-part_build() {
-    local downloads tree=$TMP/tree
+part_build() { make_tree; }
+
+make_tree() {
+    local downloads made=$TMP/tree
     # Archives are kept beside the tree until it is complete: an interrupted download goes on where it was.
     # The bind mount lives in this build's own mount namespace only.
-    downloads=$(work_dir "rootfs-archives")
+    downloads=$(work_dir "$part-archives")
     mkdir -p "$downloads/partial"
-    step "downloading and unpacking Debian $ROOTFS_SUITE"
+    step "downloading and unpacking Debian $suite"
     # shellcheck disable=SC2016  # $1 belongs to the hooks
     mmdebstrap --mode=root --variant=minbase --architectures=amd64 --format=directory \
         --include="$(IFS=, && say "${packages[*]}")" \
         --skip=download/empty,essential/unlink,cleanup/apt \
-        --aptopt='Acquire::Retries "3"' \
+        --aptopt='Acquire::Retries "3"' "${suite_options[@]}" \
         --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/doc/*' \
@@ -63,9 +69,9 @@ part_build() {
         --customize-hook='umount "$1/var/cache/apt/archives"' \
         --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin' \
         --customize-hook='cd "$1/etc" && rm -f hostname resolv.conf && install -m 644 /dev/null hostname && install -m 644 /dev/null resolv.conf' \
-        "$ROOTFS_SUITE" "$tree" "$(mirror)"
+        "$suite" "$made" "$(mirror)"
     step "checking versions"
-    check_versions "$tree"
-    place "$tree" "$CACHE/rootfs"
+    check_versions "$made"
+    place "$made" "$tree"
     rm -rf "$downloads"
 }
