@@ -26,9 +26,6 @@ mod tell;
 mod touched;
 mod watched;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -241,11 +238,26 @@ fn cluster_of(settings: &Settings) -> Cluster {
         masquerade: pair(&settings.masquerade),
         mtu: settings.mtu,
         node_ports: settings.ovn.node_ports,
-        port_range: settings.ovn.port_range.clone(),
+        port_range: settings.ovn.port_range.clone().or_else(kernel_ports),
         multicast: false,
         copp_rate: COPP_RATE,
         acl_log_rate: settings.ovn.acl_log_rate.into(),
         geneve_port: Some(settings.ovn.geneve_port),
+    }
+}
+
+/// Ports that this machine's kernel gives to connections without one, as upstream takes them where nobody names others.
+/// Source: `Documentation/networking/ip-sysctl.rst` of Linux, `ip_local_port_range`.
+fn kernel_ports() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    port_range(&text)
+}
+
+fn port_range(text: &str) -> Option<String> {
+    let mut ports = text.split_whitespace().map(str::parse::<u16>);
+    match (ports.next()?, ports.next()?, ports.next()) {
+        (Ok(first), Ok(last), None) => Some(format!("{first}-{last}")),
+        _ => None,
     }
 }
 
@@ -452,4 +464,17 @@ fn state_changed(change: &Change<'_, String, UplinkState>, book: &SharedBook, in
         .map(|network| network.name.clone())
         .collect();
     inbox.networks(&networks, &Stir::exit());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_ports_are_written_as_ovn_writes_ranges() {
+        assert_eq!(port_range("32768\t60999\n").as_deref(), Some("32768-60999"));
+        for other in ["", "32768", "32768 x", "1 2 3"] {
+            assert_eq!(port_range(other), None, "{other:?}");
+        }
+    }
 }

@@ -66,6 +66,7 @@ async fn rows(
                 None => return,
                 Some(Event::Resync(_)) => {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Leftovers);
                     let networks: Vec<NetworkName> = book.lock().names().cloned().collect();
                     inbox.network(&NetworkName::default_network(), Stir::All);
                     inbox.networks(&networks, &Stir::All);
@@ -93,6 +94,7 @@ async fn rows(
                 // What waited for the connection goes on; what happened meanwhile is told as changes.
                 if status.borrow_and_update().is_synced() {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Leftovers);
                     inbox.wake_waiting();
                 }
             }
