@@ -156,8 +156,7 @@ fn cluster_rules(component: Component) -> Vec<Value> {
         }
         Component::DpuAgent => {
             let mut rules = uplink_states();
-            // Events on networks that cannot be written.
-            rules.extend([networks(), events()]);
+            rules.push(networks());
             rules
         }
     }
