@@ -66,7 +66,7 @@ impl TopologyView {
         }
         lines.extend(self.problems.iter().map(|problem| format!("  {problem}")));
         for network in &self.described {
-            let id = network.id.map_or_else(|| "no id yet".to_owned(), |id| format!("id {id}"));
+            let id = network.id.map_or_else(|| "no id".to_owned(), |id| format!("id {id}"));
             lines.push(format!("  {} ({id})", network.name));
             if !network.reason.is_empty() {
                 lines.push(format!("    all of it: {}", network.reason));
@@ -134,7 +134,7 @@ mod tests {
                 "  blue (id 1)",
                 "    gateway: waits: annotation k8s.ovn.org/l3-gateway-config is missing",
                 "    remote node n2: failed to get node id for node - n2",
-                "  red (no id yet)",
+                "  red (no id)",
                 "    all of it: no",
             ]
         );

@@ -97,7 +97,7 @@ pub(super) fn part_of(node: &NodeFacts) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::plan::fixture::{cluster, node_of};
+    use super::super::super::plan::fixture::{cluster, layer2, layer3, node_of};
     use super::*;
 
     fn facts(changes: &[(&str, &str)]) -> NodeFacts {
@@ -144,5 +144,30 @@ mod tests {
         let moved = NodeFacts { address: Some("192.0.2.1".parse().unwrap()), ..before.clone() };
         assert!(concern(true, Some(&before), Some(&moved)).settings);
         assert!(!concern(false, Some(&before), Some(&moved)).settings);
+    }
+
+    #[test]
+    fn a_node_without_subnets_is_waited_for_unless_networks_are_only_where_they_are_used() {
+        let (routed, flat) = (layer3(&cluster()), layer2(&cluster()));
+        let there = facts(&[]);
+        let without = facts(&[("node-subnets", r#"{"default":["10.244.1.0/24"]}"#)]);
+        let unreadable = facts(&[("node-subnets", "garbage")]);
+        let outside = NodeFacts { outside: true, ..there.clone() };
+        for (network, node, always, dynamic) in [
+            (&routed, &there, true, true),
+            (&routed, &without, true, false),
+            (&routed, &unreadable, true, true),
+            (&routed, &outside, false, false),
+            (&flat, &without, true, true),
+            (&flat, &outside, false, false),
+        ] {
+            assert_eq!(
+                (is_in(network, node, false), is_in(network, node, true)),
+                (always, dynamic),
+                "{node:?}"
+            );
+        }
+        // The default network is on every node.
+        assert!(is_in(&Network::default_network(&cluster()), &facts(&[("node-subnets", "")]), true));
     }
 }

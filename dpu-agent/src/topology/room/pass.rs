@@ -195,14 +195,22 @@ impl TopologyRoom {
     ) -> Result<Outcome, PassError> {
         let mut all = Outcome::Unchanged;
         let mut waiting = BTreeSet::new();
-        for part in plan.parts.keys().filter(|part| parts.covers(part)) {
-            let only = Parts::Only([part.clone()].into());
+        let single = |part: &Part| (Some(part.clone()), Parts::Only([part.clone()].into()));
+        // Last what nobody plans any more, as of a node that is gone.
+        let rest = match parts {
+            Parts::AllBut(unknown) => {
+                let planned = plan.parts.keys().chain(unknown).cloned().collect();
+                Some((None, Parts::AllBut(planned)))
+            }
+            Parts::Only(_) => None,
+        };
+        for (part, only) in plan.parts.keys().filter(|part| parts.covers(part)).map(single).chain(rest) {
             match self.zone.write_network(&self.northbound, &network.name, plan, &only).await {
                 Ok(Outcome::Unchanged) => {}
                 Ok(outcome @ Outcome::Changed { .. }) => all = outcome,
                 Err(WriteError::Diff { source: DiffError::Missing { table, key }, .. }) => {
                     debug!(network = %network.name, ?part, table, key, "Part waits for what it lives in");
-                    waiting.insert(part.clone());
+                    waiting.extend(part);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -281,10 +289,10 @@ impl TopologyRoom {
                 (text.clone(), Some((Subject::Log, format!("NetworkAttachmentDefinition {nad}: {text}"))))
             }
             Why::Nad { key: nad, nad: object, problem: NadProblem::Network(error) } => {
-                (error.to_string(), Some((on(nad, &object), error.to_string())))
+                (error.to_string(), Some(self.on(nad, &object, error.to_string())))
             }
             Why::Prefix { key: nad, nad: object, error } => {
-                (error.to_string(), Some((on(nad, &object), error.to_string())))
+                (error.to_string(), Some(self.on(nad, &object, error.to_string())))
             }
         };
         let mut book = self.ledger.lock();
@@ -351,6 +359,15 @@ impl TopologyRoom {
         drop(book);
         let said = problem.map(|problem| (self.own_subject(), problem));
         self.voice.set(key, &said.into_iter().collect());
+    }
+
+    /// Something that is wrong with a NetworkAttachmentDefinition. A card may not write Events in tenants' namespaces: it
+    /// tells by the Node.
+    fn on(&self, key: NadKey, nad: &Nad, note: String) -> Said {
+        if self.chassis.is_node {
+            return (Subject::Nad { key, uid: nad.uid.clone() }, note);
+        }
+        (self.own_subject(), format!("NetworkAttachmentDefinition {key}: {note}"))
     }
 
     fn own_subject(&self) -> Subject {
@@ -421,8 +438,4 @@ fn named(subject: &Subject, note: &str) -> String {
         Subject::Nad { key, .. } => format!("{key}: {note}"),
         Subject::Log => note.to_owned(),
     }
-}
-
-fn on(key: NadKey, nad: &Nad) -> Subject {
-    Subject::Nad { key, uid: nad.uid.clone() }
 }

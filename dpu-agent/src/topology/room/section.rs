@@ -38,13 +38,15 @@ impl Section for TopologyRoomSection {
     }
 
     fn describe(&self, request: &DescribeRequest, answer: &mut DescribeResponse) {
+        // Before the lock: readiness asks the ledger too.
+        let reason = (self.ready)().err().unwrap_or_default();
         let book = self.ledger.lock();
         let incomplete = book.networks.iter().filter(|(_, standing)| !standing.is_whole());
         let asked = |name: &str| request.network.as_deref() == Some(name);
         let described =
             book.networks.iter().filter(|(name, standing)| !standing.is_whole() || asked(name.as_str()));
         answer.topology = Some(TopologySection {
-            reason: (self.ready)().err().unwrap_or_default(),
+            reason,
             networks: count(book.networks.len()),
             incomplete: count(incomplete.count()),
             described: described.map(|(name, standing)| network(name.as_str(), standing)).collect(),
@@ -88,9 +90,12 @@ mod tests {
         ledger.lock().networks.insert("blue".into(), waits);
         ledger.lock().networks.insert("red".into(), Standing::default());
         let section = TopologyRoomSection {
+            ready: {
+                let ledger = ledger.clone();
+                Box::new(move || ledger.readiness())
+            },
             ledger,
             stores: vec![("northbound", Box::new(|| Err("away".to_owned())))],
-            ready: Box::new(|| Ok(())),
         };
         let describe = |network: Option<&str>| {
             let request =
@@ -101,6 +106,7 @@ mod tests {
         };
         let told = describe(None);
         assert_eq!((told.networks, told.incomplete, told.described.len()), (2, 1, 1));
+        assert_eq!(told.reason, "networks are not known yet");
         let part = &told.described[0].parts[0];
         let want = ("node", "node n1: annotation k8s.ovn.org/node-chassis-id is missing", true);
         assert_eq!((part.name.as_str(), part.reason.as_str(), part.waits), want);

@@ -369,3 +369,31 @@ fn prefix_of(name: &str, node: &str) -> Option<String> {
     let prefix = tails.iter().find_map(|tail| name.strip_suffix(tail.as_str()))?;
     (prefix.is_empty() || prefix.ends_with('_')).then(|| prefix.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_switch_or_router_tells_the_prefix_of_its_network() {
+        for (name, want) in [
+            ("node1", Some("")),
+            ("join", Some("")),
+            ("ovn_cluster_router", Some("")),
+            ("GR_node1", Some("")),
+            ("ext_node1", Some("")),
+            ("exgw-ext_node1", Some("")),
+            ("cluster_udn_blue_node1", Some("cluster_udn_blue_")),
+            ("GR_cluster_udn_blue_node1", Some("cluster_udn_blue_")),
+            ("ext_a.b_node1", Some("a.b_")),
+            ("ns_flat_ovn_layer2_switch", Some("ns_flat_")),
+            ("ns_below_ovn_localnet_switch", Some("ns_below_")),
+            ("cluster_udn_green_transit_router", Some("cluster_udn_green_")),
+            ("node2", None),
+            ("anode1", None),
+            ("foreign", None),
+        ] {
+            assert_eq!(prefix_of(name, "node1").as_deref(), want, "{name}");
+        }
+    }
+}
