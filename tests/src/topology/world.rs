@@ -417,6 +417,21 @@ impl World {
         self.metric("causeway_topology_transactions_total").await
     }
 
+    /// Waits until there are so many of them.
+    ///
+    /// # Errors
+    /// There stay fewer.
+    pub async fn until_transactions(&self, many: u64) -> anyhow::Result<u64> {
+        let look = || async {
+            match self.transactions().await {
+                Ok(found) if found >= many => Ok(found),
+                Ok(found) => Err(format!("{found} transactions")),
+                Err(error) => Err(format!("{error:#}")),
+            }
+        };
+        self.rig.wait_for(&format!("{many} transactions"), DEADLINE, look).await
+    }
+
     /// What differs between the Northbound database and what the planners say of [`World::nodes`] and [`World::networks`].
     ///
     /// # Errors

@@ -114,7 +114,7 @@ pub(crate) async fn inputs() -> anyhow::Result<()> {
         ),
     ];
     for (name, config, id) in unwritten {
-        let annotations = id.map(|id| json!({"k8s.ovn.org/network-id": id})).unwrap_or_else(|| json!({}));
+        let annotations = id.map_or_else(|| json!({}), |id| json!({"k8s.ovn.org/network-id": id}));
         let object = json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
             "metadata": {"name": name, "namespace": "default", "annotations": annotations},

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use causeway_dpu_agent::topology::northbound::{LogicalRouterPort, LogicalSwitch, LogicalSwitchPort};
+use causeway_dpu_agent::topology::northbound::{
+    LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
+};
 use causeway_rig::KUBECONFIG;
 use causeway_tests::topology::CapturedRun;
 use causeway_tests::topology::world::{DEADLINE, Kind, NetworkSpec, ON, Rows, World, rows};
@@ -128,6 +130,30 @@ pub(crate) async fn away() -> anyhow::Result<()> {
         let gone = ["cluster_udn_blue", "cluster_udn_green", "ns_below", "node3"];
         ensure!(!gone.iter().any(|gone| row.contains(gone)), "{row}");
     }
+    Ok(())
+}
+
+/// What has not been told yet is waited for in silence, with all rows that do not rest on it.
+pub(crate) async fn early() -> anyhow::Result<()> {
+    let mut world = World::start().await?;
+    world.join(2).await?;
+    world.add(&one_of_each()).await?;
+    let keys = ["node-subnets", "node-transit-switch-port-ifaddr", "l3-gateway-config", "node-chassis-id"];
+    let keys = keys.map(|key| format!("k8s.ovn.org/{key}"));
+    let nothing: Vec<(&str, Option<&str>)> = keys.iter().map(|key| (key.as_str(), None)).collect();
+    world.annotate("node1", &nothing).await?;
+    let _agent = world.agent().await?;
+    world.ready().await?;
+    let have = world.until("rows of the networks", |have| {
+        have.find_one(LogicalRouter::by_name(), "cluster_udn_blue_ovn_cluster_router").is_some()
+            && have.find_one(LogicalSwitch::by_name(), "ns_below_ovn_localnet_switch").is_some()
+    });
+    let have = have.await?;
+    ensure!(have.find_one(LogicalSwitch::by_name(), "cluster_udn_blue_node1").is_none());
+    world.join(1).await?;
+    world.converged().await?;
+    let events = world.events("Node", "node1").await?;
+    ensure!(events.iter().all(|(reason, _)| reason != "ErrorReconcilingNode"), "{events:?}");
     Ok(())
 }
 
