@@ -138,7 +138,7 @@ pub(crate) async fn early() -> anyhow::Result<()> {
     let mut world = World::start().await?;
     world.join(2).await?;
     world.add(&one_of_each()).await?;
-    let keys = ["node-subnets", "node-transit-switch-port-ifaddr", "l3-gateway-config", "node-chassis-id"];
+    let keys = ["node-subnets", "node-transit-switch-port-ifaddr", "node-chassis-id"];
     let keys = keys.map(|key| format!("k8s.ovn.org/{key}"));
     let nothing: Vec<(&str, Option<&str>)> = keys.iter().map(|key| (key.as_str(), None)).collect();
     world.annotate("node1", &nothing).await?;
@@ -154,7 +154,10 @@ pub(crate) async fn early() -> anyhow::Result<()> {
     world.converged().await?;
     let events = world.events("Node", "node1").await?;
     ensure!(events.iter().all(|(reason, _)| reason != "ErrorReconcilingNode"), "{events:?}");
-    Ok(())
+    // A node without a word about its gateway is a matter for people, as it is upstream.
+    world.annotate("node1", &[("k8s.ovn.org/l3-gateway-config", None)]).await?;
+    let text = "failed to get node node1 network default L3 gateway config";
+    world.until_event("Node", "node1", "ErrorReconcilingNode", text).await
 }
 
 /// The agent is told what upstream was told, on the database that upstream left.
