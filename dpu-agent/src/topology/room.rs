@@ -42,7 +42,7 @@ use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::{self, Change, Store, Watch};
 use ipnet::IpNet;
 use kube::{Api, Client};
-use ovsdb::Status;
+use ovsdb::{LostReason, Status};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -281,9 +281,13 @@ fn check(name: &'static str, store: &ovsdb::Store) -> impl Fn() -> Result<(), St
 }
 
 /// A machine without OVN is ready without it, and says so; one whose OVN was reached once, or is meant to be there, is not.
+/// Until the first attempt to reach it has ended, nobody knows which of the two this is.
 fn readiness(context: &Context, databases: &Databases, known: &Known, ledger: &Ledger) {
-    let (configured, northbound) = (databases.configured, databases.northbound.clone());
-    let is_meant = move || configured || northbound.last_event().is_some();
+    let is_meant = {
+        let (configured, northbound) = (databases.configured, databases.northbound.clone());
+        let status = northbound.status();
+        move || configured || northbound.last_event().is_some() || !is_absent(&status.borrow())
+    };
     let (meant, all) = (is_meant.clone(), ready(databases, known, ledger));
     let southbound = check("Southbound", &databases.southbound);
     context.readiness.add("topology", move || {
@@ -300,6 +304,11 @@ fn readiness(context: &Context, databases: &Databases, known: &Known, ledger: &L
         }
         northbound().err().map(|why| format!("networks are not written: {why}"))
     });
+}
+
+/// Whether nobody answers where a database would be.
+fn is_absent(status: &Status) -> bool {
+    matches!(status, Status::Lost { why } if matches!(**why, LostReason::Connection(_)))
 }
 
 /// Whether everything is known that rows are made of, and was compared with them once.
