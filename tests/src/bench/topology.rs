@@ -16,7 +16,7 @@ use ovsdb::{Client, Condition, Datum, Operation, Options, Remote, Snapshot, Tran
 use super::measure::{Goal, Taken};
 use super::process::{cpu, resident};
 use super::session::Session;
-use crate::topology::world::{DEADLINE, Kind, NetworkSpec, World};
+use crate::topology::world::{Kind, NetworkSpec, World};
 
 /// From the first of some networks on the API server to the rows of all.
 const ROWS: &str = "topology_rows";
@@ -118,6 +118,7 @@ async fn stage(
     let took = begun.elapsed();
     // The agent has counted what it wrote, and looked at its own changes.
     let written = world.until_transactions(transactions + u64::try_from(specs.len())?).await? - transactions;
+    at_rest(world, many).await?;
     let spent = cpu(agent)?.saturating_sub(before);
     let taken = Taken::times(format!("{ROWS}_{many}"), &[took]).incumbent(rows_there);
     session.tell(taken.goal(Goal::max(rows)))?;
@@ -146,6 +147,7 @@ async fn one_more(session: &Session, world: &mut World, there: u32) -> anyhow::R
     let rounds = u32::try_from(session.changes().div_ceil(10))?.clamp(1, 50);
     let specs: Vec<NetworkSpec> = (there + 1..=there + rounds).map(spec).collect();
     world.announce(&specs).await?;
+    at_rest(world, there).await?;
     let mut many = usize::try_from(there)?;
     let (mut times, mut transactions) = (Vec::new(), Vec::new());
     for spec in &specs {
@@ -161,36 +163,49 @@ async fn one_more(session: &Session, world: &mut World, there: u32) -> anyhow::R
     session.tell(Taken::values(ONE_TRANSACTIONS, "transactions", transactions).goal(Goal::max(1.0)))
 }
 
-/// A hand takes the subnet of a switch away.
 async fn restored(session: &Session, world: &World) -> anyhow::Result<()> {
-    let remote = Remote::Unix(world.zone.northbound_socket().to_owned());
-    let mut hand = Client::connect(&remote, Options::default()).await?;
+    let mut hand = hand(world).await?;
     let mut times = Vec::new();
     for round in 0..session.changes() {
-        let name = format!("{}_node1", spec(u32::try_from(round % 1000)? + 1).name);
-        let have = world.store.current()?;
-        let (uuid, row) = have.find_one(LogicalSwitch::by_name(), name.as_str()).context("a switch")?;
-        let want = row.other_config.clone();
-        let mut change = Transaction::default();
-        change.push(Operation::Update {
-            table: "Logical_Switch".to_owned(),
-            conditions: vec![Condition::row(uuid)],
-            row: [("other_config".to_owned(), Datum::Map(std::collections::BTreeMap::new()))].into(),
-        });
-        let generation = have.generation();
-        let begun = Instant::now();
-        hand.transact("OVN_Northbound", &change).await?;
-        // Two updates: the hand's and the repair.
-        let is_right = |have: &Snapshot| {
-            let row = have.row::<LogicalSwitch>(uuid);
-            let right = row.is_some_and(|row| row.other_config == want);
-            (have.generation() >= generation + 2 && right).then_some(())
-        };
-        let found = world.store.wait_for(DEADLINE, is_right).await;
-        found.map_err(|error| anyhow::anyhow!("{name} stays altered: {}", error.status))?;
-        times.push(begun.elapsed());
+        times.push(altered(world, &mut hand, u32::try_from(round % 1000)? + 1).await?);
     }
     session.tell(Taken::times(RESTORED, &times).goal(Goal::median(50.0)))
+}
+
+async fn hand(world: &World) -> anyhow::Result<Client> {
+    let remote = Remote::Unix(world.zone.northbound_socket().to_owned());
+    Ok(Client::connect(&remote, Options::default()).await?)
+}
+
+/// A hand takes the subnet of a network's switch away: how long until it is back.
+async fn altered(world: &World, hand: &mut Client, id: u32) -> anyhow::Result<Duration> {
+    let name = format!("{}_node1", spec(id).name);
+    let have = world.store.current()?;
+    let (uuid, row) = have.find_one(LogicalSwitch::by_name(), name.as_str()).context("a switch")?;
+    let want = row.other_config.clone();
+    let mut change = Transaction::default();
+    change.push(Operation::Update {
+        table: "Logical_Switch".to_owned(),
+        conditions: vec![Condition::row(uuid)],
+        row: [("other_config".to_owned(), Datum::Map(std::collections::BTreeMap::new()))].into(),
+    });
+    let generation = have.generation();
+    let begun = Instant::now();
+    hand.transact("OVN_Northbound", &change).await?;
+    // Two updates: the hand's and the repair.
+    let is_right = |have: &Snapshot| {
+        let row = have.row::<LogicalSwitch>(uuid);
+        let right = row.is_some_and(|row| row.other_config == want);
+        (have.generation() >= generation + 2 && right).then_some(())
+    };
+    let found = world.store.wait_for(PATIENCE, is_right).await;
+    found.map_err(|error| anyhow::anyhow!("{name} stays altered: {}", error.status))?;
+    Ok(begun.elapsed())
+}
+
+/// Waits until the agent has nothing to do: it looks at its own changes too, and at this one after them.
+async fn at_rest(world: &World, id: u32) -> anyhow::Result<()> {
+    altered(world, &mut hand(world).await?, id).await.map(drop)
 }
 
 async fn restart(session: &Session, world: &World, agent: &Process) -> anyhow::Result<()> {
