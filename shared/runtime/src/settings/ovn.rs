@@ -158,3 +158,75 @@ fn encap_ips(values: &Values, problems: &mut Vec<String>) -> Vec<IpAddr> {
     };
     texts.filter_map(&mut address).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{IdentityKind, Input, NodeMode, Program, Settings};
+    use super::*;
+
+    const NODE: Program =
+        Program { name: "node-agent", about: "test", identity: IdentityKind::Node(NodeMode::Full) };
+
+    fn load(line: &str) -> Result<OvnSettings, String> {
+        let args = format!("--init-node n {line}").split_whitespace().map(str::to_owned).collect();
+        let input = Input { args, env: BTreeMap::new(), default_file: None };
+        Settings::load(&NODE, &input).map(|settings| settings.ovn).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn databases_are_where_ovn_puts_them_unless_somebody_says_otherwise() {
+        let default = load("").unwrap();
+        assert_eq!(default.northbound.address, "unix:/var/run/ovn/ovnnb_db.sock");
+        assert_eq!(default.southbound.address, "unix:/var/run/ovn/ovnsb_db.sock");
+        assert!(!default.northbound.configured);
+        let moved = load("--nb-run-dir /run/other --sb-address tcp:[::1]:6642").unwrap();
+        assert_eq!(moved.northbound.address, "unix:/run/other/ovnnb_db.sock");
+        assert_eq!((&*moved.southbound.address, moved.southbound.configured), ("tcp:[::1]:6642", true));
+        let files = "--nb-client-privkey /k --nb-client-cert /c --nb-client-cacert /a";
+        let tls = load(&format!("--nb-address ssl:a:6641,ssl:b:6641 {files}")).unwrap().northbound.tls;
+        assert_eq!(tls, Some(["/k", "/c", "/a"].map(PathBuf::from)));
+    }
+
+    #[test]
+    fn rows_and_ovn_controller_get_upstreams_defaults() {
+        let ovn = load("").unwrap();
+        assert_eq!(
+            (ovn.node_ports, ovn.port_range, ovn.acl_log_rate, ovn.geneve_port),
+            (false, None, 20, 6081)
+        );
+        assert_eq!(ovn.encap_ips, Vec::<IpAddr>::new());
+        let ControllerSettings { remote_probe, monitor_all, flow_cache, flow_cache_entries, .. } =
+            ovn.controller;
+        assert_eq!((remote_probe, monitor_all, flow_cache, flow_cache_entries), (None, true, true, None));
+        let given =
+            load("--nodeport --encap-ip 192.0.2.1,2001:db8::1 --inactivity-probe 5000 --lflow-cache-limit 9");
+        let given = given.unwrap();
+        assert_eq!(given.encap_ips, ["192.0.2.1", "2001:db8::1"].map(|text| text.parse::<IpAddr>().unwrap()));
+        assert_eq!((given.node_ports, given.controller.remote_probe), (true, Some(5000)));
+        assert_eq!(given.controller.flow_cache_entries, Some(9));
+        assert_eq!(
+            load("--ephemeral-port-range 1000-2000").unwrap().port_range.as_deref(),
+            Some("1000-2000")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_used_stops_the_start_and_is_named() {
+        for (line, want) in [
+            ("--nb-address /run/ovn/db.sock", "--nb-address must be unix:PATH"),
+            ("--sb-address tcp:", "--sb-address must be unix:PATH"),
+            ("--nb-address ssl:a:6641", "--nb-address with ssl: needs --nb-client-privkey"),
+            ("--encap-ip 192.0.2.1,here", "--encap-ip must be addresses with commas, not \"here\""),
+            ("--encap-port 0", "--encap-port must be between 1 and 65535"),
+            ("--encap-type vxlan", "--encap-type must be geneve"),
+            ("--inactivity-probe=-1", "--inactivity-probe must not be negative"),
+            ("--ephemeral-port-range 9-1", "--ephemeral-port-range must be FIRST-LAST"),
+            ("--ephemeral-port-range 0-9", "--ephemeral-port-range must be FIRST-LAST"),
+        ] {
+            let error = load(line).unwrap_err();
+            assert!(error.contains(want), "{line}: {error}");
+        }
+    }
+}
