@@ -33,6 +33,7 @@ soak: ## random trouble for SECONDS (600), in rounds with a verdict each; SEED=N
 	cargo build -q --workspace --bins
 	CAUSEWAY_REQUIRE=api,cluster,switch CAUSEWAY_CHURN_SECONDS=$(or $(SECONDS),600) $(if $(SEED),CAUSEWAY_SEED=$(SEED)) \
 	  cargo test -q -p causeway-tests --no-fail-fast --test api_chaos --test cluster_churn --test switch_isolation_churn \
+	  --test switch_topology_churn \
 	  -- --test-threads=1 --nocapture
 
 fuzz: ## property tests of all that parses foreign bytes, CASES (20000) for each

@@ -2,6 +2,7 @@
 
 pub mod guard;
 pub mod render;
+pub mod topology;
 pub mod view;
 
 use std::future::Future;

@@ -1,12 +1,12 @@
 //! The side of a node that holds the bridge: the card, or a regular node itself.
 //!
-//! In: Open vSwitch, links, devlink and sysfs of this machine; the Uplinks and UplinkStates of the node it serves. Out:
-//! which bridge an Uplink uses, in the UplinkState.
+//! In: Open vSwitch, links, devlink and sysfs of this machine; the Uplinks and UplinkStates of the node it serves; networks
+//! and nodes. Out: which bridge an Uplink uses, in the UplinkState; every network's rows in OVN.
 //!
 //! Never reads the host's interface by itself: on a card the host publishes it in the state, on a regular node the
 //! host side hands it over as a value.
 //!
-//! First file to read: [`discovery`]. [`start`] puts the role together.
+//! First file to read: [`discovery`], then [`topology`]. [`start`] puts the role together.
 
 #![forbid(unsafe_code)]
 
@@ -40,10 +40,14 @@ pub fn start(
     host: HostSource,
     told: Vec<Box<dyn Section>>,
 ) -> Result<Option<causeway_agent::look::Looker>, Failure> {
+    let is_node = matches!(host, HostSource::Local(_));
+    let topology = topology::room::start(context, client, netlink, is_node)?;
+    let topology = topology.map(|section| -> Box<dyn Section> { Box::new(section) });
+    let told = told.into_iter().chain(topology);
     let settings = &context.settings;
     if !settings.features.uplinks() {
         warn!("Uplinks are off; bridges are not looked for");
-        let role = if matches!(host, HostSource::Local(_)) { Role::Full } else { Role::Dpu };
+        let role = if is_node { Role::Full } else { Role::Dpu };
         Introspection::new(role, &settings.identity).sections(told).serve(context);
         return Ok(None);
     }

@@ -9,9 +9,11 @@
 //! * [`southbound`]: chassis of other nodes; [`chassis_settings`]: this node's own.
 //! * [`mod@write`]: from a plan to the smallest transaction.
 //!
-//! Never writes what belongs to pods, services, policies or isolation, and never reads Kubernetes itself.
+//! * [`room`]: watches all of that and keeps the databases so. All other modules do no I/O but for the write itself.
 //!
-//! First file to read: [`plan`].
+//! Never writes what belongs to pods, services, policies or isolation.
+//!
+//! First file to read: [`plan`], then [`room`].
 
 pub mod chassis_settings;
 pub mod cluster;
@@ -24,6 +26,7 @@ pub mod node;
 pub mod northbound;
 mod own;
 pub mod plan;
+pub mod room;
 pub mod rows;
 pub mod southbound;
 pub mod write;

@@ -9,6 +9,7 @@
 //! | [`burst`] | `burst_*` | a thousand states that change at once |
 //! | [`isolation`] | `isolation_*`, `memory_isolation_*` | from a pod's annotation to the node's nftables, and what that costs |
 //! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
+//! | [`topology`] | `topology_*` | networks in OVN's Northbound database |
 //! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
 //!
 //! [`measure`] is the form of a result, [`session`] one run. [`stage`] and [`crowd`] are what is measured on. [`hand`] and
@@ -31,4 +32,5 @@ pub mod rest;
 pub mod session;
 pub mod stage;
 pub mod switch;
+pub mod topology;
 pub mod uplink;

@@ -1,7 +1,10 @@
 //! Captured runs of upstream: what a node was told, and what was in its Northbound database.
 //!
 //! In: a folder of `tests/conformance/topology`. Out: the inputs of the planners, and the database's rows as a
-//! transaction that puts them into a real one.
+//! transaction that puts them into a real one. [`world`] runs the agent that writes.
+
+pub mod churn;
+pub mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -35,6 +35,9 @@ impl Shown for AgentView {
             }
         }
         guard_text(&mut text, self);
+        if let Some(topology) = &self.topology {
+            topology.lines().iter().for_each(|text_line| line(&mut text, format_args!("{text_line}")));
+        }
         if !self.candidates.is_empty() {
             line(&mut text, format_args!("Seen here:"));
         }

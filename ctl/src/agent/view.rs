@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::guard::{IsolationView, KubeletView};
+use super::topology::TopologyView;
 
 /// The sections that this version can show.
-const KNOWN_SECTIONS: &[&str] = &["uplinks", "kubelet", "isolation"];
+const KNOWN_SECTIONS: &[&str] = &["uplinks", "kubelet", "isolation", "topology"];
 
 /// What one agent says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,6 +46,8 @@ pub struct AgentView {
     pub kubelet: Option<KubeletView>,
     /// Which pods it isolates; none if it does not.
     pub isolation: Option<IsolationView>,
+    /// Which networks it writes to OVN; none if it writes none.
+    pub topology: Option<TopologyView>,
 }
 
 /// One thing that an agent observes.
@@ -170,6 +173,7 @@ impl AgentView {
             candidates,
             kubelet: answer.kubelet.map(KubeletView::of),
             isolation: answer.isolation.map(IsolationView::of),
+            topology: answer.topology.map(TopologyView::of),
         }
     }
 

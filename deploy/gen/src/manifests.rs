@@ -60,7 +60,9 @@ pub(crate) fn files(options: &Options) -> Vec<File> {
 fn config(options: &Options) -> File {
     let settings = format!(
         "[default]\ncluster-subnets={}\n\n[kubernetes]\nservice-cidrs={}\n\n[ovnkubernetesfeature]\n\
-         enable-multi-network=true\nenable-network-segmentation=true\nenable-uplink=true\n",
+         enable-multi-network=true\nenable-network-segmentation=true\nenable-uplink=true\n\n\
+         # Room for 4,095 networks; the defaults hold none.\n\
+         [gateway]\nv4-masquerade-subnet=169.254.0.0/17\nv6-masquerade-subnet=fd69::/112\n",
         options.cluster_subnets, options.service_cidrs
     );
     File::new(

@@ -90,12 +90,14 @@ fn about(component: Component) -> &'static str {
             "The host agent: the host's half of its node's UplinkStates, their creation and deletion; isolation of pods."
         }
         Component::DpuAgent => {
-            "Cards: the card's half of the UplinkStates of the node they serve. They delete only where no host agent\n\
+            "Cards: the card's half of the UplinkStates of the node they serve, networks in OVN. They delete only where no host agent\n\
              does (deploy/admission/access-uplinkstate-cards.yaml). A card has an account of its own in causeway-dpus;\n\
              the account causeway-dpu-agent is that of the pod, in the cluster that the card is a node of, and may\n\
              do nothing."
         }
-        Component::NodeAgent => "The agent of a regular node: its node's UplinkStates, isolation of pods.",
+        Component::NodeAgent => {
+            "The agent of a regular node: its node's UplinkStates, isolation of pods, networks in OVN."
+        }
     }
 }
 
@@ -147,9 +149,16 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             let mut rules = uplink_states();
             // Isolation: addresses and open ports of pods, and Events on those whose annotations cannot be used.
             rules.extend([rule("", &["pods"], &["list", "watch"]), events()]);
+            if component == Component::NodeAgent {
+                rules.push(networks());
+            }
             rules
         }
-        Component::DpuAgent => uplink_states(),
+        Component::DpuAgent => {
+            let mut rules = uplink_states();
+            rules.push(networks());
+            rules
+        }
     }
 }
 
@@ -162,6 +171,11 @@ fn uplink_states() -> Vec<Value> {
         rule(GROUP, &["uplinkstates"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule("", &["nodes"], &["list", "watch"]),
     ]
+}
+
+/// What the side with the bridge reads of networks.
+fn networks() -> Value {
+    rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"])
 }
 
 /// The right that `deploy/admission/access-node-roles.yaml` asks for.

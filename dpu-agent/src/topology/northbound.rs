@@ -98,6 +98,10 @@ ovsdb::table! {
     index by_name = |switch| Some(switch.name.as_str());
     /// By the network that it is marked with.
     index by_network = |switch| switch.external_ids.get(mark::NETWORK).map(String::as_str);
+    /// The switch that has a port.
+    index by_port = |switch| switch.ports.iter().copied();
+    /// The switch that has a rule.
+    index by_acl = |switch| switch.acls.iter().copied();
 }
 
 ovsdb::table! {
@@ -146,6 +150,14 @@ ovsdb::table! {
     index by_name = |router| Some(router.name.as_str());
     /// By the network that it is marked with.
     index by_network = |router| router.external_ids.get(mark::NETWORK).map(String::as_str);
+    /// The router that has a port.
+    index by_port = |router| router.ports.iter().copied();
+    /// The router that has a route.
+    index by_route = |router| router.static_routes.iter().copied();
+    /// The router that has a policy.
+    index by_policy = |router| router.policies.iter().copied();
+    /// The router that has a translation.
+    index by_nat = |router| router.nat.iter().copied();
 }
 
 ovsdb::table! {
@@ -170,6 +182,8 @@ ovsdb::table! {
     }
     /// By name.
     index by_name = |port| Some(port.name.as_str());
+    /// The port that has a binding to a chassis.
+    index by_chassis = |port| port.gateway_chassis.iter().copied();
 }
 
 ovsdb::table! {
@@ -282,6 +296,8 @@ ovsdb::table! {
     index by_name = |group| Some(group.name.as_str());
     /// By owner.
     index by_controller = |group| group.external_ids.get(mark::OWNER_CONTROLLER).map(String::as_str);
+    /// The groups that have a rule.
+    index by_acl = |group| group.acls.iter().copied();
 }
 
 ovsdb::table! {

@@ -7,6 +7,7 @@
 //! First file to read: `plan/routed.rs` for networks with a subnet per node, `plan/layer2.rs` for those with one subnet.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use causeway_net::mac::MacAddress;
@@ -55,6 +56,19 @@ pub enum Part {
     Transit,
     /// Another node.
     Remote(NodeName),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => f.write_str("network"),
+            Self::Node => f.write_str("node"),
+            Self::Gateway => f.write_str("gateway"),
+            Self::HostAddresses => f.write_str("host addresses"),
+            Self::Transit => f.write_str("transit"),
+            Self::Remote(node) => write!(f, "remote node {node}"),
+        }
+    }
 }
 
 /// Why a part has no rows yet.
@@ -130,6 +144,24 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// The node that has to tell something else; none where it is not a node's fault.
+    #[must_use]
+    pub fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::NoNodeId { node, .. }
+            | Self::NoSubnet { node, .. }
+            | Self::Node { node, .. }
+            | Self::NoTransit { node, .. }
+            | Self::Range { node, .. }
+            | Self::Exit(ExitError::Gateway { node, .. }) => Some(node),
+            Self::Exit(_)
+            | Self::Masquerade(_)
+            | Self::NetworkMasquerade(_)
+            | Self::NoExternalAddress { .. }
+            | Self::HostAddresses(_) => None,
+        }
+    }
+
     /// Whether something is only not there yet, so that nobody has to be told: the next event brings it.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

@@ -118,6 +118,7 @@ impl Introspection {
             uplinks: None,
             kubelet: None,
             isolation: None,
+            topology: None,
         };
         for section in &self.sections {
             section.describe(request, &mut answer);

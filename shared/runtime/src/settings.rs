@@ -12,6 +12,7 @@ mod cgroup;
 mod check;
 mod file;
 mod layers;
+mod ovn;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -28,6 +29,7 @@ pub use self::access::{KubeAccess, Secret, TokenSource};
 pub use self::catalogue::{CATALOGUE, OptionSpec, Status};
 pub use self::cgroup::{CgroupPath, CgroupPathError};
 pub use self::layers::{Input, Origin};
+pub use self::ovn::{ControllerSettings, DatabaseSettings, OvnSettings};
 pub use self::value::{ClusterSubnet, Kind, ValueError};
 
 /// What distinguishes one binary from another before its settings are read.
@@ -239,6 +241,8 @@ pub struct Settings {
     pub log: LogSettings,
     /// Open vSwitch database: `unix:PATH`, `tcp:HOST:PORT` or `ssl:HOST:PORT`.
     pub ovsdb_address: String,
+    /// What concerns OVN.
+    pub ovn: OvnSettings,
     /// Nodes that get no subnet of any network: a label selector, as kubectl takes it.
     pub no_host_subnet: Option<String>,
     /// Whether metrics are kept that have a series for each network and cost in proportion.

@@ -288,6 +288,7 @@ fn what_an_agent_adds_is_told_with_the_node_that_it_serves() {
         candidates: Vec::new(),
         kubelet: None,
         isolation: None,
+        topology: None,
     }];
     let explanation = explain(&world);
     let [card, regular] = explanation.nodes.as_slice() else { panic!("two nodes") };

@@ -17,6 +17,7 @@ fn agent(role: &str) -> AgentView {
         uplinks: None,
         kubelet: None,
         isolation: None,
+        topology: None,
         candidates: Vec::new(),
     }
 }

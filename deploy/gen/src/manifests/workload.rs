@@ -20,6 +20,10 @@ const CONFIG: &str = "/etc/causeway/config";
 const HOST_CLUSTER: &str = "/etc/causeway/host-cluster";
 /// Folder of Open vSwitch's database socket.
 const OPEN_VSWITCH: &str = "/run/openvswitch";
+/// Folder of the sockets of OVN's databases, on the machine and by the name that programs look under. Source: ovn-ctl(8).
+const OVN: &str = "/run/ovn";
+/// As upstream's option `nb-run-dir` has it.
+const OVN_INSIDE: &str = "/var/run/ovn";
 /// Folder of the socket on which an agent tells what it sees, for `causewayctl` in the same pod. Source: shared/runtime,
 /// option `introspect-socket`.
 const INTROSPECTION: &str = "/run/causeway";
@@ -197,6 +201,13 @@ impl<'o> PodSpec<'o> {
         }
         if self.holds_bridge() {
             mounts.push(Mount::of_host("openvswitch", OPEN_VSWITCH));
+            // A machine without OVN gets an empty one.
+            mounts.push(Mount {
+                name: "ovn",
+                at: OVN_INSIDE.to_owned(),
+                source: Source::HostOrEmpty(OVN),
+                sub_path: None,
+            });
         }
         if self.options.systemd_socket && self.is_on_host() {
             let private = "private";
@@ -223,6 +234,8 @@ enum Source {
     Config,
     /// A folder of the host that has to be there.
     Host(&'static str),
+    /// A folder of the host that is made where it is not there.
+    HostOrEmpty(&'static str),
     /// An empty folder of the pod, the only thing that it may write.
     Memory,
 }
@@ -245,6 +258,9 @@ impl Mount {
         match self.source {
             Source::Config => json!({"name": self.name, "configMap": {"name": "causeway-config"}}),
             Source::Host(path) => json!({"name": self.name, "hostPath": {"path": path, "type": "Directory"}}),
+            Source::HostOrEmpty(path) => {
+                json!({"name": self.name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}})
+            }
             Source::Memory => {
                 json!({"name": self.name, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
             }

@@ -108,39 +108,30 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .accepted(),
     option("encap-type", Kind::Text, "tunnel protocol between nodes")
         .at(&[("default", "encap-type")])
-        .default("geneve")
-        .accepted(),
-    option("encap-ip", Kind::Text, "tunnel address of the node").at(&[("default", "encap-ip")]).accepted(),
+        .default("geneve"),
+    option("encap-ip", Kind::Text, "tunnel address of the node").at(&[("default", "encap-ip")]),
     option("encap-port", Kind::Number, "UDP port of tunnels")
         .at(&[("default", "encap-port")])
-        .default("6081")
-        .accepted(),
+        .default("6081"),
     option("inactivity-probe", Kind::Number, "idle time in ms before ovn-controller probes its connection")
-        .at(&[("default", "inactivity-probe")])
-        .accepted(),
+        .at(&[("default", "inactivity-probe")]),
     option("openflow-probe", Kind::Number, "idle time in s before ovn-controller probes OpenFlow")
-        .at(&[("default", "openflow-probe")])
-        .accepted(),
+        .at(&[("default", "openflow-probe")]),
     option("ofctrl-wait-before-clear", Kind::Number, "time in ms ovn-controller keeps old flows at start")
-        .at(&[("default", "ofctrl-wait-before-clear")])
-        .accepted(),
+        .at(&[("default", "ofctrl-wait-before-clear")]),
     option("monitor-all", Kind::Flag, "let ovn-controller monitor the whole Southbound database")
         .at(&[("default", "monitor-all")])
-        .default("true")
-        .accepted(),
+        .default("true"),
     option("db-txn-timeout", Kind::Duration, "deadline of database transactions")
         .at(&[("default", "db-txn-timeout")])
         .accepted(),
     option("enable-lflow-cache", Kind::Flag, "logical flow cache of ovn-controller")
         .at(&[("default", "enable-lflow-cache")])
-        .default("true")
-        .accepted(),
+        .default("true"),
     option("lflow-cache-limit", Kind::Number, "entries of that cache")
-        .at(&[("default", "lflow-cache-limit")])
-        .accepted(),
+        .at(&[("default", "lflow-cache-limit")]),
     option("lflow-cache-limit-kb", Kind::Number, "size of that cache in KB")
-        .at(&[("default", "lflow-cache-limit-kb")])
-        .accepted(),
+        .at(&[("default", "lflow-cache-limit-kb")]),
     option(
         "cluster-subnets",
         Kind::ClusterSubnets,
@@ -203,8 +194,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .accepted(),
     option("acl-logging-rate-limit", Kind::Number, "ACL log messages per second")
         .at(&[("logging", "acl-logging-rate-limit")])
-        .default("20")
-        .accepted(),
+        .default("20"),
     // [monitoring], [ipfix], [cni]
     option("netflow-targets", Kind::Text, "NetFlow collectors")
         .at(&[("monitoring", "netflow-targets")])
@@ -436,7 +426,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
     option("gateway-vlanid", Kind::Number, "VLAN of the default gateway")
         .at(&[("gateway", "vlan-id")])
         .accepted(),
-    option("nodeport", Kind::Flag, "node ports of Services").at(&[("gateway", "nodeport")]).accepted(),
+    option("nodeport", Kind::Flag, "node ports of Services").at(&[("gateway", "nodeport")]),
     option("disable-snat-multiple-gws", Kind::Flag, "no SNAT with external gateway pods")
         .at(&[("gateway", "disable-snat-multiple-gws")])
         .accepted(),
@@ -468,8 +458,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .at(&[("gateway", "allow-no-uplink")])
         .accepted(),
     option("ephemeral-port-range", Kind::Text, "source ports of SNAT to node addresses")
-        .at(&[("gateway", "ephemeral-port-range")])
-        .accepted(),
+        .at(&[("gateway", "ephemeral-port-range")]),
     // [ovnkubenode]
     option(
         "ovnkube-node-mode",
@@ -574,16 +563,10 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .at(&[("hybridoverlay", "hybrid-overlay-vxlan-port")])
         .accepted(),
     // [ovnnorth], [ovnsouth], [ovspaths]
-    option("nb-address", Kind::Text, "address of OVN Northbound").at(&[("ovnnorth", "address")]).accepted(),
-    option("nb-client-privkey", Kind::Text, "key for Northbound")
-        .at(&[("ovnnorth", "client-privkey")])
-        .accepted(),
-    option("nb-client-cert", Kind::Text, "certificate for Northbound")
-        .at(&[("ovnnorth", "client-cert")])
-        .accepted(),
-    option("nb-client-cacert", Kind::Text, "CA of Northbound")
-        .at(&[("ovnnorth", "client-cacert")])
-        .accepted(),
+    option("nb-address", Kind::Text, "address of OVN Northbound").at(&[("ovnnorth", "address")]),
+    option("nb-client-privkey", Kind::Text, "key for Northbound").at(&[("ovnnorth", "client-privkey")]),
+    option("nb-client-cert", Kind::Text, "certificate for Northbound").at(&[("ovnnorth", "client-cert")]),
+    option("nb-client-cacert", Kind::Text, "CA of Northbound").at(&[("ovnnorth", "client-cacert")]),
     option("nb-cert-common-name", Kind::Text, "name in Northbound's certificate")
         .at(&[("ovnnorth", "cert-common-name")])
         .accepted(),
@@ -592,19 +575,12 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .accepted(),
     option("nb-run-dir", Kind::Text, "run folder of Northbound")
         .at(&[("ovnnorth", "run-dir")])
-        .default("/var/run/ovn/")
-        .accepted(),
+        .default("/var/run/ovn/"),
     option("nb-db-location", Kind::Text, "file of Northbound").at(&[("ovnnorth", "db-location")]).accepted(),
-    option("sb-address", Kind::Text, "address of OVN Southbound").at(&[("ovnsouth", "address")]).accepted(),
-    option("sb-client-privkey", Kind::Text, "key for Southbound")
-        .at(&[("ovnsouth", "client-privkey")])
-        .accepted(),
-    option("sb-client-cert", Kind::Text, "certificate for Southbound")
-        .at(&[("ovnsouth", "client-cert")])
-        .accepted(),
-    option("sb-client-cacert", Kind::Text, "CA of Southbound")
-        .at(&[("ovnsouth", "client-cacert")])
-        .accepted(),
+    option("sb-address", Kind::Text, "address of OVN Southbound").at(&[("ovnsouth", "address")]),
+    option("sb-client-privkey", Kind::Text, "key for Southbound").at(&[("ovnsouth", "client-privkey")]),
+    option("sb-client-cert", Kind::Text, "certificate for Southbound").at(&[("ovnsouth", "client-cert")]),
+    option("sb-client-cacert", Kind::Text, "CA of Southbound").at(&[("ovnsouth", "client-cacert")]),
     option("sb-cert-common-name", Kind::Text, "name in Southbound's certificate")
         .at(&[("ovnsouth", "cert-common-name")])
         .accepted(),
@@ -613,8 +589,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .accepted(),
     option("sb-run-dir", Kind::Text, "run folder of Southbound")
         .at(&[("ovnsouth", "run-dir")])
-        .default("/var/run/ovn/")
-        .accepted(),
+        .default("/var/run/ovn/"),
     option("sb-db-location", Kind::Text, "file of Southbound").at(&[("ovnsouth", "db-location")]).accepted(),
     option("ovs-run-dir", Kind::Text, "run folder of Open vSwitch; the database socket is db.sock in it")
         .at(&[("ovspaths", "run-dir")])

@@ -12,7 +12,7 @@ use super::layers::Values;
 use super::value::{self, ClusterSubnet, ValueError};
 use super::{
     CgroupPath, CgroupPathError, DpuLease, Families, Features, GatewayMode, IdentityKind, LeaderElection,
-    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access,
+    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access, ovn,
 };
 
 /// Largest routing table number upstream accepts.
@@ -87,6 +87,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             format: if text("log-format") == "json" { LogFormat::Json } else { LogFormat::Text },
         },
         ovsdb_address: ovsdb_address(values, problems),
+        ovn: ovn::read(values, problems)?,
         no_host_subnet: values.text("no-hostsubnet-nodes").filter(|text| !text.is_empty()).map(str::to_owned),
         scale_metrics: values.is_on("metrics-enable-scale"),
         resync: Some(value::duration(text("resync-period"))?).filter(|period| !period.is_zero()),

@@ -1,0 +1,399 @@
+//! Which networks a change of the Northbound database concerns, and which of their parts.
+//!
+//! A row is told by what it is and by what it lives in, as when the topology is written ([`super::super::own`]): a change
+//! of a row that no network's topology has wakes nothing, whoever made it and wherever it lives.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use causeway_net::network::name::{NetworkName, NodeName};
+use causeway_net::network::ovn::{self, OvnNames};
+use ipnet::IpNet;
+use ovsdb::{Batch, Row, RowChange, Snapshot, Uuid};
+
+use super::super::mark;
+use super::super::northbound::{
+    Acl, Copp, GatewayChassis, Global, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
+    LogicalSwitchPort, Meter, MeterBand, Nat, Pairs, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
+};
+use super::super::own::Owner;
+use super::super::plan::Part;
+
+/// What a change concerns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Touched {
+    /// Parts of networks.
+    pub(super) networks: BTreeMap<NetworkName, BTreeSet<Part>>,
+    /// Whether rows of the zone itself are others.
+    pub(super) zone: bool,
+}
+
+/// Who knows which network has which names.
+pub(super) trait Holders {
+    /// The network whose names have this prefix.
+    fn holder(&self, prefix: &str) -> Option<NetworkName>;
+    /// Whether a network is wanted, or kept.
+    fn knows(&self, network: &NetworkName) -> bool;
+}
+
+/// Finds whom changes concern.
+pub(super) struct Finder<'a, H> {
+    pub(super) node: &'a NodeName,
+    pub(super) join: &'a [IpNet],
+    pub(super) holders: &'a H,
+    /// The newest snapshot, with the changes in it.
+    pub(super) now: &'a Snapshot,
+}
+
+/// Changes, and where each row's is among them.
+struct News<'b> {
+    batch: &'b Batch,
+    by_row: HashMap<Uuid, &'b RowChange>,
+}
+
+/// A set of references and what it says of one of them: the part of the owner's network, if it is the topology's.
+type Lives<'b> = (BTreeSet<Uuid>, Box<dyn Fn(Uuid) -> BTreeSet<Part> + 'b>);
+
+impl<H: Holders> Finder<'_, H> {
+    /// Whom it concerns.
+    pub(super) fn find(&self, batch: &Batch) -> Touched {
+        let by_row = batch.changes.iter().map(|change| (change.uuid(), change)).collect();
+        let (mut touched, news) = (Touched::default(), News { batch, by_row });
+        self.switches(&news, &mut touched);
+        self.routers(&news, &mut touched);
+        self.groups(&news, &mut touched);
+        self.in_place(batch, &mut touched);
+        self.loose(batch, &mut touched);
+        touched.zone = zone(batch);
+        touched
+    }
+
+    fn owner(&self, network: &NetworkName) -> Owner {
+        Owner::new(network, self.node, self.join)
+    }
+
+    /// The network that a switch or router is of: by its mark, else by its name.
+    fn network(&self, name: &str, ids: &Pairs) -> Option<NetworkName> {
+        let marked = ids.get(mark::NETWORK).map(|network| NetworkName::from(network.as_str()));
+        let marked = marked.filter(|network| self.holders.knows(network));
+        marked.or_else(|| self.holders.holder(&prefix_of(name, self.node.as_str())?))
+    }
+
+    fn switches(&self, news: &News<'_>, touched: &mut Touched) {
+        for change in news.batch.rows::<LogicalSwitch>() {
+            let versions = || change.old.iter().chain(&change.new);
+            let networks: BTreeSet<NetworkName> =
+                versions().filter_map(|row| self.network(&row.name, &row.external_ids)).collect();
+            for network in networks {
+                let owner = self.owner(&network);
+                let mut parts = BTreeSet::new();
+                let bare = |row: &Arc<LogicalSwitch>| LogicalSwitch {
+                    ports: BTreeSet::new(),
+                    acls: BTreeSet::new(),
+                    ..LogicalSwitch::clone(row)
+                };
+                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
+                    let own = owner.switches();
+                    parts.extend(
+                        own.into_iter().filter_map(|(name, part)| {
+                            versions().any(|row| row.name == name).then_some(part)
+                        }),
+                    );
+                }
+                let names: BTreeSet<&str> = versions().map(|row| row.name.as_str()).collect();
+                let ports_moved = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.ports);
+                let rules = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.acls);
+                let lives: [Lives<'_>; 2] = [
+                    (
+                        ports_moved,
+                        self.part::<LogicalSwitchPort>(news, |row| {
+                            names.iter().find_map(|switch| owner.switch_port(switch, row))
+                        }),
+                    ),
+                    (rules, self.part::<Acl>(news, |row| owner.switch_rule(row))),
+                ];
+                collect(&lives, &mut parts);
+                touched.add(&network, parts);
+            }
+        }
+    }
+
+    fn routers(&self, news: &News<'_>, touched: &mut Touched) {
+        for change in news.batch.rows::<LogicalRouter>() {
+            let versions = || change.old.iter().chain(&change.new);
+            let networks: BTreeSet<NetworkName> =
+                versions().filter_map(|row| self.network(&row.name, &row.external_ids)).collect();
+            for network in networks {
+                let owner = self.owner(&network);
+                let mut parts = BTreeSet::new();
+                let bare = |row: &Arc<LogicalRouter>| LogicalRouter {
+                    ports: BTreeSet::new(),
+                    static_routes: BTreeSet::new(),
+                    policies: BTreeSet::new(),
+                    nat: BTreeSet::new(),
+                    ..LogicalRouter::clone(row)
+                };
+                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
+                    let own = owner.routers();
+                    parts.extend(
+                        own.into_iter().filter_map(|(name, part)| {
+                            versions().any(|row| row.name == name).then_some(part)
+                        }),
+                    );
+                }
+                let names: BTreeSet<&str> = versions().map(|row| row.name.as_str()).collect();
+                let of = |column: fn(&LogicalRouter) -> &BTreeSet<Uuid>| {
+                    differing(change.old.as_ref(), change.new.as_ref(), column)
+                };
+                let lives: [Lives<'_>; 4] = [
+                    (
+                        of(|row| &row.ports),
+                        self.part::<LogicalRouterPort>(news, |row| owner.router_port(row)),
+                    ),
+                    (
+                        of(|row| &row.static_routes),
+                        self.part::<StaticRoute>(news, |row| {
+                            names.iter().find_map(|router| owner.route(router, row))
+                        }),
+                    ),
+                    (of(|row| &row.policies), self.part::<RouterPolicy>(news, |row| owner.policy(row))),
+                    (
+                        of(|row| &row.nat),
+                        self.part::<Nat>(news, |row| names.iter().find_map(|router| owner.nat(router, row))),
+                    ),
+                ];
+                collect(&lives, &mut parts);
+                touched.add(&network, parts);
+            }
+        }
+    }
+
+    fn groups(&self, news: &News<'_>, touched: &mut Touched) {
+        for change in news.batch.rows::<PortGroup>() {
+            let networks: BTreeSet<NetworkName> =
+                change.old.iter().chain(&change.new).filter_map(|row| self.of_group(row)).collect();
+            for network in networks {
+                let owner = self.owner(&network);
+                let mut parts = BTreeSet::new();
+                let bare = |row: &Arc<PortGroup>| PortGroup {
+                    ports: BTreeSet::new(),
+                    acls: BTreeSet::new(),
+                    ..PortGroup::clone(row)
+                };
+                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
+                    parts.insert(Part::Network);
+                }
+                let ports_moved = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.ports);
+                let rules = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.acls);
+                let lives: [Lives<'_>; 2] = [
+                    (ports_moved, self.part::<LogicalSwitchPort>(news, |row| owner.member(row))),
+                    (rules, self.part::<Acl>(news, |row| owner.group_rule(row))),
+                ];
+                collect(&lives, &mut parts);
+                touched.add(&network, parts);
+            }
+        }
+    }
+
+    /// The network of a port group that the topology has.
+    fn of_group(&self, group: &PortGroup) -> Option<NetworkName> {
+        let by_mark = group.external_ids.get(mark::OWNER_CONTROLLER);
+        let by_mark = by_mark.and_then(|controller| controller.strip_suffix("-network-controller"));
+        let network = NetworkName::from(by_mark?);
+        let owner = self.owner(&network);
+        let ours = owner.groups().contains(&group.name) || owner.group(group).is_some();
+        (ours && self.holders.knows(&network)).then_some(network)
+    }
+
+    /// Rows that changed where they are.
+    fn in_place(&self, batch: &Batch, touched: &mut Touched) {
+        let now = self.now;
+        let switch = |row: &LogicalSwitch| self.network(&row.name, &row.external_ids);
+        let router = |row: &LogicalRouter| self.network(&row.name, &row.external_ids);
+        changed::<LogicalSwitchPort>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalSwitch::by_port(), uuid) {
+                let Some(network) = switch(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.switch_port(&parent.name, row)));
+            }
+        });
+        changed::<LogicalRouterPort>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalRouter::by_port(), uuid) {
+                let Some(network) = router(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.router_port(row)));
+            }
+        });
+        changed::<GatewayChassis>(batch, |uuid, _| {
+            for (port, row) in now.find(LogicalRouterPort::by_chassis(), uuid) {
+                for (_, parent) in now.find(LogicalRouter::by_port(), port) {
+                    let Some(network) = router(parent) else { continue };
+                    touched.add(&network, self.owner(&network).router_port(row));
+                }
+            }
+        });
+        changed::<StaticRoute>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalRouter::by_route(), uuid) {
+                let Some(network) = router(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.route(&parent.name, row)));
+            }
+        });
+        changed::<RouterPolicy>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalRouter::by_policy(), uuid) {
+                let Some(network) = router(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.policy(row)));
+            }
+        });
+        changed::<Nat>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalRouter::by_nat(), uuid) {
+                let Some(network) = router(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.nat(&parent.name, row)));
+            }
+        });
+        changed::<Acl>(batch, |uuid, versions| {
+            for (_, parent) in now.find(LogicalSwitch::by_acl(), uuid) {
+                let Some(network) = switch(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.switch_rule(row)));
+            }
+            for (_, parent) in now.find(PortGroup::by_acl(), uuid) {
+                let Some(network) = self.of_group(parent) else { continue };
+                let owner = self.owner(&network);
+                touched.add(&network, versions.iter().filter_map(|row| owner.group_rule(row)));
+            }
+        });
+    }
+
+    /// Rows that live in no other one.
+    fn loose(&self, batch: &Batch, touched: &mut Touched) {
+        for change in batch.rows::<StaticMacBinding>() {
+            for row in change.old.iter().chain(&change.new) {
+                let router = row.logical_port.strip_prefix(ovn::router_to_external("").as_str());
+                let prefix = router.and_then(|router| prefix_of(router, self.node.as_str()));
+                let network = prefix.and_then(|prefix| self.holders.holder(&prefix));
+                if let Some(network) = network {
+                    touched.add(&network, self.owner(&network).mac_binding(row));
+                }
+            }
+        }
+        for change in batch.rows::<LoadBalancerGroup>() {
+            for row in change.old.iter().chain(&change.new) {
+                let groups = OvnNames::of(&NetworkName::default_network()).load_balancer_groups();
+                let names = [groups.cluster, groups.switch, groups.router];
+                let prefix = names.iter().find_map(|name| row.name.strip_suffix(name.as_str()));
+                if let Some(network) = prefix.and_then(|prefix| self.holders.holder(prefix)) {
+                    touched.add(&network, Some(Part::Network));
+                }
+            }
+        }
+    }
+
+    /// What a row of this identity is part of, in any version that the changes or the database have.
+    fn part<'b, T: Row>(
+        &'b self,
+        news: &'b News<'b>,
+        part: impl Fn(&T) -> Option<Part> + 'b,
+    ) -> Box<dyn Fn(Uuid) -> BTreeSet<Part> + 'b> {
+        Box::new(move |uuid| {
+            let change = news.by_row.get(&uuid).and_then(|change| change.row::<T>());
+            let versions = change.into_iter().flat_map(|change| change.old.into_iter().chain(change.new));
+            let now = self.now.row::<T>(uuid).cloned();
+            versions.chain(now).filter_map(|row| part(&row)).collect()
+        })
+    }
+}
+
+impl Touched {
+    fn add(&mut self, network: &NetworkName, parts: impl IntoIterator<Item = Part>) {
+        let mut parts = parts.into_iter().peekable();
+        if parts.peek().is_some() {
+            self.networks.entry(network.clone()).or_default().extend(parts);
+        }
+    }
+}
+
+fn collect(lives: &[Lives<'_>], parts: &mut BTreeSet<Part>) {
+    parts.extend(lives.iter().flat_map(|(uuids, part)| uuids.iter().flat_map(|uuid| part(*uuid))));
+}
+
+/// References that only one of two versions has.
+fn differing<T>(
+    old: Option<&Arc<T>>,
+    new: Option<&Arc<T>>,
+    column: impl for<'r> Fn(&'r T) -> &'r BTreeSet<Uuid>,
+) -> BTreeSet<Uuid> {
+    let none = BTreeSet::new();
+    let old = old.map_or(&none, |row| column(row));
+    let new = new.map_or(&none, |row| column(row));
+    old.symmetric_difference(new).copied().collect()
+}
+
+/// Rows that were there before and are there still.
+fn changed<T: Row>(batch: &Batch, mut each: impl FnMut(Uuid, [&T; 2])) {
+    for change in batch.rows::<T>() {
+        if let (Some(old), Some(new)) = (&change.old, &change.new) {
+            each(change.uuid, [old, new]);
+        }
+    }
+}
+
+/// Whether rows of the zone itself are others: not the counters that clients and OVN move in it.
+fn zone(batch: &Batch) -> bool {
+    let global = batch.rows::<Global>().any(|change| {
+        let said = |row: &Arc<Global>| (row.name.clone(), row.options.clone());
+        change.old.as_ref().map(said) != change.new.as_ref().map(said)
+    });
+    global
+        || batch.rows::<Copp>().next().is_some()
+        || batch.rows::<Meter>().next().is_some()
+        || batch.rows::<MeterBand>().next().is_some()
+}
+
+/// What the name of a switch or router of the topology begins with after the words of its kind: the network's prefix.
+fn prefix_of(name: &str, node: &str) -> Option<String> {
+    let heads = ["exgw-ext_", "ext_", "GR_"];
+    let name = heads.iter().find_map(|head| name.strip_prefix(head)).unwrap_or(name);
+    let names = OvnNames::of(&NetworkName::default_network());
+    let tails = [
+        names.cluster_router(),
+        names.transit_router(),
+        names.join_switch(),
+        names.transit_switch(),
+        names.layer2_switch(),
+        names.localnet_switch(),
+        node.to_owned(),
+    ];
+    let prefix = tails.iter().find_map(|tail| name.strip_suffix(tail.as_str()))?;
+    (prefix.is_empty() || prefix.ends_with('_')).then(|| prefix.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_switch_or_router_tells_the_prefix_of_its_network() {
+        for (name, want) in [
+            ("node1", Some("")),
+            ("join", Some("")),
+            ("ovn_cluster_router", Some("")),
+            ("GR_node1", Some("")),
+            ("ext_node1", Some("")),
+            ("exgw-ext_node1", Some("")),
+            ("cluster_udn_blue_node1", Some("cluster_udn_blue_")),
+            ("GR_cluster_udn_blue_node1", Some("cluster_udn_blue_")),
+            ("ext_a.b_node1", Some("a.b_")),
+            ("ns_flat_ovn_layer2_switch", Some("ns_flat_")),
+            ("ns_below_ovn_localnet_switch", Some("ns_below_")),
+            ("cluster_udn_green_transit_router", Some("cluster_udn_green_")),
+            ("node2", None),
+            ("anode1", None),
+            ("foreign", None),
+        ] {
+            assert_eq!(prefix_of(name, "node1").as_deref(), want, "{name}");
+        }
+    }
+}
