@@ -147,10 +147,28 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             let mut rules = uplink_states();
             // Isolation: addresses and open ports of pods, and Events on those whose annotations cannot be used.
             rules.extend([rule("", &["pods"], &["list", "watch"]), events()]);
+            rules.push(node_facts());
+            if component == Component::NodeAgent {
+                rules.push(networks());
+            }
             rules
         }
-        Component::DpuAgent => uplink_states(),
+        Component::DpuAgent => {
+            let mut rules = uplink_states();
+            rules.push(node_facts());
+            rules
+        }
     }
+}
+
+/// What a node's side tells about the node: annotations. Which of them are whose: `access-node-annotations.yaml`.
+fn node_facts() -> Value {
+    rule("", &["nodes/status"], &["patch"])
+}
+
+/// The networks that a regular node has management ports in.
+fn networks() -> Value {
+    rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"])
 }
 
 /// What both sides of a node do with UplinkStates.
