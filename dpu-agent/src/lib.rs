@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+pub mod management;
 pub mod node_facts;
 pub mod topology;
 pub mod vswitch;

@@ -34,7 +34,9 @@ use crate::vswitch::{Bridge, Interface, Port};
 #[must_use]
 pub fn tables(builder: ovsdb::StoreBuilder) -> ovsdb::StoreBuilder {
     let bridges = builder.table::<Bridge>().table::<Port>().table::<Interface>();
-    bridges.table::<Root>().table::<Datapath>().table::<BridgeType>().table::<rows::Port>()
+    let own = bridges.table::<Root>().table::<Datapath>().table::<BridgeType>().table::<rows::Port>();
+    // Management ports are on the same bridges: one connection serves both.
+    crate::management::rows::tables(own)
 }
 
 /// The host's side, where it is this machine.
@@ -62,6 +64,9 @@ pub fn start(
     if settings.gateway_mode == GatewayMode::Disabled {
         info!("No gateway mode; facts of the node are somebody else's to tell");
         return Ok(None);
+    }
+    if local.is_none() {
+        info!("Management ports over functions of a card are not in this version; none is made here");
     }
     let remotes: ovsdb::Remotes = settings.ovsdb_address.parse()?;
     let (ovs, driver) = tables(ovsdb::Store::builder(remotes, "Open_vSwitch")).build();

@@ -27,7 +27,9 @@ async fn set_up(context: &mut Context) -> Result<(), Failure> {
         eyes: Box::new(causeway_host_agent::eyes(&context.settings, netlink.clone())),
         facts: Box::new(HostFacts::new(&context.settings, netlink.clone())),
     };
-    causeway_dpu_agent::node_facts::start(context, &client, &netlink, Some(local))?;
+    if let Some(ovs) = causeway_dpu_agent::node_facts::start(context, &client, &netlink, Some(local))? {
+        causeway_dpu_agent::management::start(context, &client, &netlink, ovs)?;
+    }
     let host = Box::new(causeway_host_agent::eyes(&context.settings, netlink.clone()));
     let looker = causeway_dpu_agent::start(context, &client, &netlink, HostSource::Local(host), told)?;
     if let Some(looker) = looker {

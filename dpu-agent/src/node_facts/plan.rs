@@ -166,6 +166,10 @@ fn encapsulation(world: World<'_>, settings: &GatewaySettings, facts: &mut Facts
 }
 
 /// Whether the gateway can tell packets that are too large for pods. Offloaded flows cannot.
+///
+/// A datapath says what it can do once somebody has made its row, as ovn-controller does. Without a row it can: kernels have
+/// the action since 5.2 and Open vSwitch since 2.12, both older than what networks need anyway. Differs from upstream, which
+/// asks ovs-vswitchd by a command (`ovs-appctl dpif/show-dp-features`) once, at start.
 fn packet_size(
     world: World<'_>,
     root: &Root,
@@ -181,12 +185,13 @@ fn packet_size(
     let kind = world.ovs.find_one(BridgeType::by_name(), bridge.name.as_str());
     let kind = kind.map(|(_, row)| row.datapath_type.as_str()).filter(|kind| !kind.is_empty());
     let datapath = root.datapaths.get(kind.unwrap_or("system"));
-    match datapath.and_then(|uuid| world.ovs.row::<Datapath>(*uuid)) {
-        None => facts.wait(format!("Open vSwitch has not told what the datapath of {} can do", bridge.name)),
-        Some(datapath) if datapath.capabilities.get("check_pkt_len").map(String::as_str) == Some("true") => {
-            facts.remove(keys::GATEWAY_MTU_SUPPORT);
-        }
-        Some(_) => facts.tell(keys::GATEWAY_MTU_SUPPORT, "false"),
+    let told = datapath.and_then(|uuid| world.ovs.row::<Datapath>(*uuid));
+    let cannot =
+        told.is_some_and(|row| row.capabilities.get("check_pkt_len").is_none_or(|can| can != "true"));
+    if cannot {
+        facts.tell(keys::GATEWAY_MTU_SUPPORT, "false");
+    } else {
+        facts.remove(keys::GATEWAY_MTU_SUPPORT);
     }
 }
 
