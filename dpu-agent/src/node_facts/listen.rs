@@ -2,10 +2,11 @@
 
 use causeway_agent::node_facts::Waker;
 use causeway_netlink::{Change, NetlinkStore};
-use ovsdb::{Event, Status};
+use ovsdb::{Event, Snapshot, Status};
 use tokio_util::sync::CancellationToken;
 
 use super::rows::{BridgeType, Datapath, Port, Root};
+use crate::discovery::ovs::{INTEGRATION_BRIDGE, OvsView};
 use crate::vswitch::Bridge;
 
 /// Beginning of the names of management ports: they come and go with networks, and tell nothing about the node.
@@ -23,7 +24,7 @@ pub async fn to_ovs(store: ovsdb::Store, waker: Waker, stop: CancellationToken) 
                 None => return,
                 Some(Event::Resync(_)) => waker.wake(),
                 Some(Event::Changes(batch)) => {
-                    if concerns_facts(&batch) {
+                    if concerns_facts(&batch, &store.last_known()) {
                         waker.wake();
                     }
                 }
@@ -40,23 +41,19 @@ pub async fn to_ovs(store: ovsdb::Store, waker: Waker, stop: CancellationToken) 
     }
 }
 
-/// Ports of pods come and go by the hundreds: only those that have a MAC address to tell and are no pod's matter, and a
-/// bridge's own ports change with the bridge.
-fn concerns_facts(batch: &ovsdb::Batch) -> bool {
-    let of_gateway = |port: &Port| !port.name.starts_with(MANAGEMENT_PORT);
+/// Ports of pods come and go by the hundreds, all on the integration bridge: nothing of it matters. A port that leaves
+/// another bridge is a change of that bridge's row.
+fn concerns_facts(batch: &ovsdb::Batch, now: &Snapshot) -> bool {
+    let ovs = OvsView::new(now);
+    let matters = |port: &Port| ovs.bridge_of(&port.name).is_ok_and(|bridge| bridge != INTEGRATION_BRIDGE);
+    let is_external = |bridge: &Bridge| bridge.name != INTEGRATION_BRIDGE;
     batch.rows::<Root>().next().is_some()
         || batch.rows::<Datapath>().next().is_some()
         || batch.rows::<BridgeType>().next().is_some()
-        || batch.rows::<Bridge>().any(|change| {
-            change
-                .old
-                .iter()
-                .chain(&change.new)
-                .any(|bridge| bridge.name != crate::discovery::ovs::INTEGRATION_BRIDGE)
-        })
         || batch
-            .rows::<Port>()
-            .any(|change| change.old.iter().chain(&change.new).any(|port| of_gateway(port)))
+            .rows::<Bridge>()
+            .any(|change| change.old.iter().chain(&change.new).any(|row| is_external(row)))
+        || batch.rows::<Port>().any(|change| change.new.is_some_and(|port| matters(&port)))
 }
 
 /// Listens to addresses, default routes and devices until `stop` is cancelled.

@@ -1,3 +1,5 @@
+use causeway_api::nad::NetworkAttachmentDefinitionSpec;
+
 use super::super::cluster_of_test as cluster;
 use super::*;
 
@@ -5,7 +7,7 @@ fn nad(name: &str, id: Option<&str>, role: &str) -> NetworkAttachmentDefinition 
     let config = format!(
         r#"{{"type":"ovn-k8s-cni-overlay","name":"{name}","netAttachDefName":"ns/{name}","role":"{role}","topology":"layer3","subnets":"10.200.0.0/16/24"}}"#
     );
-    let mut nad = NetworkAttachmentDefinition::new(name, Default::default());
+    let mut nad = NetworkAttachmentDefinition::new(name, NetworkAttachmentDefinitionSpec::default());
     nad.spec.config = config;
     nad.metadata.namespace = Some("ns".into());
     let ids = id.map(|id| (annotation::NETWORK_ID.to_owned(), id.to_owned()));
