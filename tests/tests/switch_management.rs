@@ -42,7 +42,8 @@ impl World {
     async fn start(rig: &Arc<Rig>, name: &str) -> anyhow::Result<Self> {
         let node = rig.node(name).start().await?;
         let ovs = node.ovs().await?;
-        ovs.add_bridge(&node, "br-ex").physical("eth1").address("192.0.2.9/24").create().await?;
+        let bridge = ovs.add_bridge(&node, "br-ex").physical("eth1").address("192.0.2.9/24");
+        bridge.address("2001:db8::9/64").create().await?;
         ovs.vsctl(["add-br", "br-int", "--", "set", "Bridge", "br-int", "datapath_type=netdev"]).await?;
         Ok(Self { rig: Arc::clone(rig), node, ovs })
     }

@@ -179,7 +179,7 @@ impl ManagementRoom {
         self.link(key, &port).await
     }
 
-    /// What the port should be, or what is not known yet.
+    /// What the port should be, none where the network is not here, or what is not known yet.
     fn port(&self, network: &Network) -> Result<Option<ManagedNetwork>, String> {
         let nodes = self.nodes.snapshot();
         let node = match nodes.lookup(&self.node) {
@@ -188,14 +188,18 @@ impl ManagementRoom {
             Lookup::Unreadable(cause) => return Err(format!("Node {} cannot be read: {cause}", self.node)),
         };
         let node = ZoneNode::of(&self.node, &node.annotations);
-        let port = ManagedNetwork::of(network, &node, &self.cluster, self.mtu);
-        port.map_err(|error| {
-            let is_missing = matches!(&error, NoPort::Untold(untold) if untold.is_missing());
-            if !is_missing {
-                warn!(network = %network.name, error = %chain(&error), "Management port cannot be told");
+        match ManagedNetwork::of(network, &node, &self.cluster, self.mtu) {
+            Ok(port) => Ok(port),
+            // Not every network is on every node: one without a subnet here is nobody's trouble until it gets one.
+            Err(NoPort::Untold(untold)) if untold.is_missing() && !network.is_default() => Ok(None),
+            Err(error) => {
+                let is_missing = matches!(&error, NoPort::Untold(untold) if untold.is_missing());
+                if !is_missing {
+                    warn!(network = %network.name, error = %chain(&error), "Management port cannot be told");
+                }
+                Err(error.to_string())
             }
-            error.to_string()
-        })
+        }
     }
 
     async fn transact(
