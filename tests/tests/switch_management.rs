@@ -159,14 +159,18 @@ impl World {
         Ok(sum)
     }
 
-    /// Everything of the management ports that an agent writes.
+    /// Everything of the management ports that an agent writes, in an order of its own. Identities are in it: a port that
+    /// is made anew is another one.
     async fn state(&self) -> anyhow::Result<String> {
         let columns = "--columns=_uuid,name,type,mac,mtu_request,external_ids";
-        let rows = self.ovs.vsctl([columns, "list", "Interface"]).await?;
-        let links = self.node.ip(["-o", "-d", "link"]).await?;
-        let addresses = self.node.ip(["-o", "addr"]).await?;
-        let routes = self.node.ip(["route"]).await? + &self.node.ip(["-6", "route"]).await?;
-        Ok(format!("{rows}\n{links}\n{addresses}\n{routes}"))
+        let rows = self.ovs.vsctl(["--format=csv", "--no-headings", columns, "list", "Interface"]).await?;
+        let mut lines: Vec<String> = rows.lines().map(str::to_owned).collect();
+        for argv in [&["-br", "link"][..], &["-br", "addr"], &["route"], &["-6", "route"]] {
+            lines.extend(self.node.ip(argv).await?.lines().map(str::to_owned));
+        }
+        lines.retain(|line| line.contains("ovn-k8s-mp"));
+        lines.sort_unstable();
+        Ok(lines.join("\n"))
     }
 }
 
