@@ -257,9 +257,9 @@ async fn come_and_go(rig: Arc<Rig>) -> anyhow::Result<()> {
     agent.restart().await?;
     let ready = ["curl", "-sS", &format!("http://{HEALTH}/readyz")];
     world.until("the agent to be ready", &ready, |text| text.lines().next() == Some("ok")).await?;
-    let passes = r#"causeway_management_reconcile_passes_total{room="management",outcome="done"}"#;
+    let counter = r#"causeway_management_reconcile_passes_total{room="management",outcome="done"}"#;
     let passed = || async {
-        let passes = world.number(passes).await.map_err(|error| format!("{error:#}"))?;
+        let passes = world.number(counter).await.map_err(|error| format!("{error:#}"))?;
         if passes >= 3 { Ok(()) } else { Err(format!("{passes} passes")) }
     };
     rig.wait_for("the agent to look at three ports", DEADLINE, passed).await?;

@@ -125,11 +125,11 @@ async fn settled(rig: &Rig, node: &Node) -> anyhow::Result<()> {
         if text.lines().any(|line| line.starts_with("node-facts")) { Err(text) } else { Ok(()) }
     };
     rig.wait_for("the agent to have told all facts", DEADLINE, ready).await?;
-    let passes = "causeway_node_facts_reconcile_passes_total";
-    let before = number(node, passes).await?;
+    let counter = "causeway_node_facts_reconcile_passes_total";
+    let before = number(node, counter).await?;
     node.set_annotation("k8s.ovn.org/poked-by-test", Some(&before.to_string())).await?;
     let passed = || async {
-        let now = number(node, passes).await.map_err(|error| format!("{error:#}"))?;
+        let now = number(node, counter).await.map_err(|error| format!("{error:#}"))?;
         if now > before { Ok(()) } else { Err(format!("{now} passes")) }
     };
     rig.wait_for("the agent to look again", DEADLINE, passed).await
@@ -244,8 +244,8 @@ async fn missing_gateway(rig: Arc<Rig>) -> anyhow::Result<()> {
     let hop = FABRIC_V4.to_string();
     let flags: Vec<&str> = gateway_flags(&hop).into_iter().chain(["--encap-ip", "192.0.2.77,x"]).collect();
     let _agent = agent(&node, "node-agent", "facts-d", &flags).await?;
-    let note = event(&rig, "facts-d", "NoGatewayBridge").await?;
-    ensure!(note.starts_with("gateway interface br-ex is on no Open vSwitch bridge"), "{note}");
+    let words = event(&rig, "facts-d", "NoGatewayBridge").await?;
+    ensure!(words.starts_with("gateway interface br-ex is on no Open vSwitch bridge"), "{words}");
     event(&rig, "facts-d", "InvalidEncapIP").await?;
     let found = annotations(&rig, "facts-d").await?;
     // What does not hang on a gateway is told all the same.
@@ -282,7 +282,10 @@ async fn held_chassis(rig: Arc<Rig>) -> anyhow::Result<()> {
     });
     node.set_annotation(CHASSIS, Some("of-before")).await?;
     for object in [policy, binding] {
-        let path = format!("/tmp/{}.json", object["kind"].as_str().context("a kind")?);
+        let path = format!(
+            "/tmp/{}.json",
+            object.get("kind").and_then(serde_json::Value::as_str).context("a kind")?
+        );
         node.write(&path, object.to_string())?;
         node.exec(["kubectl", "apply", "-f", &path]).await?;
     }
@@ -299,8 +302,8 @@ async fn held_chassis(rig: Arc<Rig>) -> anyhow::Result<()> {
     let hop = FABRIC_V4.to_string();
     let _agent = agent(&node, "node-agent", "facts-e", &gateway_flags(&hop)).await?;
     until(&rig, "facts-e", "its gateway", |found| found.contains_key(GATEWAY)).await?;
-    let note = event(&rig, "facts-e", "NodeAnnotationRefused").await?;
-    ensure!(note.contains("node-chassis-id") && note.contains("cannot be changed"), "{note}");
+    let words = event(&rig, "facts-e", "NodeAnnotationRefused").await?;
+    ensure!(words.contains("node-chassis-id") && words.contains("cannot be changed"), "{words}");
     let found = annotations(&rig, "facts-e").await?;
     ensure!(says(&found, CHASSIS, "of-before"), "{found:?}");
     Ok(())
