@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 pub mod discovery;
+pub mod management;
+pub mod node_facts;
 pub mod topology;
 pub mod vswitch;
 

@@ -19,6 +19,7 @@ const PROGRAM: Program = Program {
 async fn set_up(context: &mut Context) -> Result<(), Failure> {
     let client = connect(&context.settings.kube).await?;
     let netlink = kernel::open(context)?;
+    causeway_dpu_agent::node_facts::start(context, &client, &netlink, None)?;
     causeway_dpu_agent::start(context, &client, &netlink, HostSource::Published, Vec::new())?;
     Ok(())
 }

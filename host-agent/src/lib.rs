@@ -1,7 +1,8 @@
 //! The host side of a node: what an Uplink's interface looks like to the host, and which pods its processes may reach.
 //!
 //! In: links, addresses, routes and sysfs of this network namespace; the Uplinks of this node; pods. Out: the host's half of
-//! each UplinkState, or on a regular node a value that the card side publishes together with its own half; rules of nftables.
+//! each UplinkState, or on a regular node a value that the card side publishes together with its own half; rules of nftables;
+//! annotations of the Node with what the host knows about itself.
 //!
 //! Never talks to Open vSwitch or OVN: there is none on the host of a card.
 //!
@@ -12,6 +13,7 @@
 pub mod discovery;
 pub mod isolation;
 pub mod kubelet;
+pub mod node_facts;
 
 use causeway_agent::discovery::{Discovery, Metrics};
 use causeway_agent::heard;
@@ -71,6 +73,7 @@ pub fn isolate(context: &mut Context, client: &Client) -> Vec<Box<dyn Section>> 
 /// Nothing here waits for the kernel or the API server; an error is a failure to set up.
 pub fn start(context: &mut Context, client: &Client, netlink: &NetlinkStore) -> Result<(), Failure> {
     let sections = isolate(context, client);
+    node_facts::start(context, client, netlink);
     let settings = &context.settings;
     let node = settings.identity.clone();
     let introspection = Introspection::new(Role::DpuHost, &node).sections(sections);

@@ -149,6 +149,7 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             let mut rules = uplink_states();
             // Isolation: addresses and open ports of pods, and Events on those whose annotations cannot be used.
             rules.extend([rule("", &["pods"], &["list", "watch"]), events()]);
+            rules.push(node_facts());
             if component == Component::NodeAgent {
                 rules.push(networks());
             }
@@ -157,9 +158,15 @@ fn cluster_rules(component: Component) -> Vec<Value> {
         Component::DpuAgent => {
             let mut rules = uplink_states();
             rules.push(networks());
+            rules.push(node_facts());
             rules
         }
     }
+}
+
+/// What a node's side tells about the node: annotations. Which of them are whose: `access-node-annotations.yaml`.
+fn node_facts() -> Value {
+    rule("", &["nodes/status"], &["patch"])
 }
 
 /// What both sides of a node do with UplinkStates.

@@ -17,6 +17,7 @@ pub mod heard;
 pub mod introspect;
 pub mod kernel;
 pub mod look;
+pub mod node_facts;
 pub mod room;
 pub mod stores;
 mod witness;

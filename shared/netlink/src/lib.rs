@@ -2,8 +2,8 @@
 //!
 //! **In:** rtnetlink and devlink (dumps and events), sysfs files.
 //! **Out:** [`Snapshot`]s (cheap to clone), [`Batch`]es of [`Change`]s, [`Readiness`]; answers of [`Sysfs`].
-//! **Never:** decides anything, knows Kubernetes or policy, writes to the kernel, publishes an incomplete observation,
-//! polls.
+//! **Never:** decides anything, knows Kubernetes or policy, publishes an incomplete observation, polls. Stores never write;
+//! a [`KernelWriter`] changes what it is told to change.
 //!
 //! ```no_run
 //! # use causeway_netlink::{NetlinkStore, Batch};
@@ -41,6 +41,7 @@ mod socket;
 mod store;
 pub mod sysfs;
 mod wire;
+mod write;
 
 pub use addr::{Address, AddressFlags, Addresses, Scope};
 pub use change::{Batch, Change, Changes};
@@ -59,3 +60,4 @@ pub use snapshot::Snapshot;
 pub use store::{Ended, NetlinkStore, NetlinkTask, Options, Readiness};
 pub use sysfs::Sysfs;
 pub use wire::Malformed;
+pub use write::{KernelWriter, Neighbour, Via, WriteError};

@@ -152,15 +152,36 @@ impl RequestSocket {
         }
     }
 
+    /// Asks for one change and waits for the kernel's word on it.
+    ///
+    /// A request that was sent is not sent again: whoever asks finds out what became of it.
+    pub(crate) async fn tell(&mut self, kind: u16, flags: u16, payload: &[u8]) -> Result<(), DumpError> {
+        let answer = tokio::time::timeout(ANSWER_DEADLINE, async {
+            self.sequence = self.sequence.wrapping_add(1);
+            let message = encode(kind, NLM_F_REQUEST | NLM_F_ACK | flags, payload, self.sequence);
+            self.exchange(&message, &|_: &Message<'_>| Ok(None::<()>)).await
+        });
+        answer.await.unwrap_or(Err(DumpError::Deadline(ANSWER_DEADLINE))).map(drop)
+    }
+
     async fn ask_once<T>(
         &mut self,
         request: &Request<'_>,
         decode: &impl Fn(&Message<'_>) -> Result<Option<T>, Malformed>,
     ) -> Result<Vec<T>, DumpError> {
         self.sequence = self.sequence.wrapping_add(1);
-        let message = encode(request, self.sequence);
+        let flags = NLM_F_REQUEST | if request.dump { NLM_F_DUMP } else { NLM_F_ACK };
+        let message = encode(request.kind, flags, request.payload, self.sequence);
+        self.exchange(&message, decode).await
+    }
+
+    async fn exchange<T>(
+        &mut self,
+        message: &[u8],
+        decode: &impl Fn(&Message<'_>) -> Result<Option<T>, Malformed>,
+    ) -> Result<Vec<T>, DumpError> {
         let kernel = SocketAddr::new(KERNEL, 0);
-        let sent = poll_fn(|cx| self.socket.poll_send_to(cx, &message, &kernel)).await;
+        let sent = poll_fn(|cx| self.socket.poll_send_to(cx, message, &kernel)).await;
         sent.map_err(DumpError::Socket)?;
         let mut answer =
             Answer { sequence: self.sequence, rows: Vec::new(), interrupted: false, malformed: None };
@@ -235,16 +256,15 @@ fn status(payload: &[u8]) -> Result<(), DumpError> {
     }
 }
 
-fn encode(request: &Request<'_>, sequence: u32) -> Vec<u8> {
-    let flags = NLM_F_REQUEST | if request.dump { NLM_F_DUMP } else { NLM_F_ACK };
-    let length = u32::try_from(HEADER_LEN + request.payload.len()).unwrap_or(u32::MAX);
-    let mut bytes = Vec::with_capacity(HEADER_LEN + request.payload.len());
+fn encode(kind: u16, flags: u16, payload: &[u8], sequence: u32) -> Vec<u8> {
+    let length = u32::try_from(HEADER_LEN + payload.len()).unwrap_or(u32::MAX);
+    let mut bytes = Vec::with_capacity(HEADER_LEN + payload.len());
     bytes.extend(length.to_ne_bytes());
-    bytes.extend(request.kind.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend(KERNEL.to_ne_bytes());
-    bytes.extend(request.payload);
+    bytes.extend(payload);
     bytes
 }
 

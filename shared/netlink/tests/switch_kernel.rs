@@ -19,6 +19,8 @@ mod namespace;
 mod routes;
 #[path = "switch_kernel/store.rs"]
 mod store;
+#[path = "switch_kernel/writes.rs"]
+mod writes;
 
 use std::process::ExitCode;
 
@@ -42,7 +44,7 @@ fn is_required() -> bool {
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let missing = available().err();
-    let trials = [links::all(), addresses::all(), routes::all(), store::all()].concat();
+    let trials = [links::all(), addresses::all(), routes::all(), store::all(), writes::all()].concat();
     let trials = trials.into_iter().map(|(name, test)| match &missing {
         Some(why) if is_required() => {
             let why = why.clone();

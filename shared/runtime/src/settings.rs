@@ -11,6 +11,7 @@ mod catalogue;
 mod cgroup;
 mod check;
 mod file;
+mod gateway;
 mod layers;
 mod ovn;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use tracing::{info, warn};
 pub use self::access::{KubeAccess, Secret, TokenSource};
 pub use self::catalogue::{CATALOGUE, OptionSpec, Status};
 pub use self::cgroup::{CgroupPath, CgroupPathError};
+pub use self::gateway::GatewaySettings;
 pub use self::layers::{Input, Origin};
 pub use self::ovn::{ControllerSettings, DatabaseSettings, OvnSettings};
 pub use self::value::{ClusterSubnet, Kind, ValueError};
@@ -203,6 +205,8 @@ pub struct Settings {
     pub kube: KubeAccess,
     /// How nodes reach the outside.
     pub gateway_mode: GatewayMode,
+    /// What the default gateway of a node is made of.
+    pub gateway: GatewaySettings,
     /// Families of the cluster subnets.
     pub families: Families,
     /// MTU of overlay networks that name none.

@@ -109,7 +109,8 @@ pub const CATALOGUE: &[OptionSpec] = &[
     option("encap-type", Kind::Text, "tunnel protocol between nodes")
         .at(&[("default", "encap-type")])
         .default("geneve"),
-    option("encap-ip", Kind::Text, "tunnel address of the node").at(&[("default", "encap-ip")]),
+    option("encap-ip", Kind::Text, "tunnel addresses of the node, comma separated")
+        .at(&[("default", "encap-ip")]),
     option("encap-port", Kind::Number, "UDP port of tunnels")
         .at(&[("default", "encap-port")])
         .default("6081"),
@@ -405,27 +406,19 @@ pub const CATALOGUE: &[OptionSpec] = &[
     )
     .at(&[("gateway", "mode")]),
     option("gateway-interface", Kind::Text, "interface or bridge of the default gateway")
-        .at(&[("gateway", "interface")])
-        .accepted(),
+        .at(&[("gateway", "interface")]),
     option("gateway-accelerated-interface", Kind::Text, "VF or SF that carries gateway traffic")
-        .at(&[("gateway", "gateway-accelerated-interface")])
-        .accepted(),
+        .at(&[("gateway", "gateway-accelerated-interface")]),
     option(
         "dpu-host-gateway-representor-interface",
         Kind::Text,
         "representor of the host's gateway interface",
     )
-    .at(&[("gateway", "dpu-host-gateway-representor-interface")])
-    .accepted(),
+    .at(&[("gateway", "dpu-host-gateway-representor-interface")]),
     option("exgw-interface", Kind::Text, "interface for external gateway pods")
-        .at(&[("gateway", "egw-interface")])
-        .accepted(),
-    option("gateway-nexthop", Kind::Text, "next hop of the default gateway")
-        .at(&[("gateway", "next-hop")])
-        .accepted(),
-    option("gateway-vlanid", Kind::Number, "VLAN of the default gateway")
-        .at(&[("gateway", "vlan-id")])
-        .accepted(),
+        .at(&[("gateway", "egw-interface")]),
+    option("gateway-nexthop", Kind::Text, "next hop of the default gateway").at(&[("gateway", "next-hop")]),
+    option("gateway-vlanid", Kind::Number, "VLAN of the default gateway").at(&[("gateway", "vlan-id")]),
     option("nodeport", Kind::Flag, "node ports of Services").at(&[("gateway", "nodeport")]),
     option("disable-snat-multiple-gws", Kind::Flag, "no SNAT with external gateway pods")
         .at(&[("gateway", "disable-snat-multiple-gws")])
@@ -446,17 +439,14 @@ pub const CATALOGUE: &[OptionSpec] = &[
         .at(&[("gateway", "v6-masquerade-subnet")])
         .default("fd69::/125"),
     option("disable-pkt-mtu-check", Kind::Flag, "no flows that answer packets larger than the pod MTU")
-        .at(&[("gateway", "disable-pkt-mtu-check")])
-        .accepted(),
+        .at(&[("gateway", "disable-pkt-mtu-check")]),
     option("gateway-router-subnet", Kind::Cidr, "subnet of the gateway router's outer port, on DPUs")
-        .at(&[("gateway", "router-subnet")])
-        .accepted(),
+        .at(&[("gateway", "router-subnet")]),
     option("single-node", Kind::Flag, "the cluster has one node")
         .at(&[("gateway", "single-node")])
         .accepted(),
     option("allow-no-uplink", Kind::Flag, "a gateway bridge without physical port")
-        .at(&[("gateway", "allow-no-uplink")])
-        .accepted(),
+        .at(&[("gateway", "allow-no-uplink")]),
     option("ephemeral-port-range", Kind::Text, "source ports of SNAT to node addresses")
         .at(&[("gateway", "ephemeral-port-range")]),
     // [ovnkubenode]

@@ -12,7 +12,7 @@ use super::layers::Values;
 use super::value::{self, ClusterSubnet, ValueError};
 use super::{
     CgroupPath, CgroupPathError, DpuLease, Families, Features, GatewayMode, IdentityKind, LeaderElection,
-    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access, ovn,
+    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access, gateway, ovn,
 };
 
 /// Largest routing table number upstream accepts.
@@ -50,6 +50,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
             "local" => GatewayMode::Local,
             _ => GatewayMode::Disabled,
         },
+        gateway: gateway::read(values, problems)?,
         families: families(&cluster_subnets),
         mtu: mtu(value::number(text("mtu"))?, problems),
         network_grace: value::duration(text("udn-deletion-grace-period"))?,

@@ -85,6 +85,11 @@ fn a_captured_node_line_means_what_it_says() {
     let settings = load(&NODE, &line).expect("it is accepted");
     assert_eq!(settings.identity, "node1");
     assert_eq!(settings.gateway_mode, GatewayMode::Shared);
+    assert_eq!(settings.gateway.interface.as_deref(), Some("br-ex"));
+    assert_eq!(settings.gateway.next_hops.as_deref(), Some("172.30.0.1"));
+    assert_eq!(settings.gateway.encap_ips.as_deref(), Some("172.30.0.2"));
+    assert!(settings.gateway.node_ports && settings.gateway.checks_packet_size);
+    assert_eq!((settings.gateway.vlan, &settings.gateway.external_interface), (0, &None));
     assert_eq!(settings.families, Families { ipv4: true, ipv6: false });
     assert_eq!(settings.masquerade.v4.to_string(), "169.254.0.0/17");
     assert_eq!(settings.metrics_address.map(|a| a.to_string()).as_deref(), Some("127.0.0.1:29410"));
@@ -260,6 +265,7 @@ fn wrong_values_and_combinations_are_named() {
     for (line, want) in [
         ("--init-node n --mtu x", "--mtu must be a whole number, not \"x\""),
         ("--init-node n --nodeport=maybe", "--nodeport must be true or false, not \"maybe\""),
+        ("--init-node n --gateway-vlanid 4096", "--gateway-vlanid must be between 0 and 4095, not 4096"),
         ("--init-node n --gateway-mode best", "--gateway-mode must be one of shared, local, not \"best\""),
         (
             "--init-node n --cluster-subnets 10.0.0.0/33",
