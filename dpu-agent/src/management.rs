@@ -23,19 +23,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use causeway_agent::kernel;
 use causeway_agent::node_facts::view::{NodeView, WatchedNode};
-use causeway_api::nad::{GatewayMode as NadGatewayMode, NetworkAttachmentDefinition};
+use causeway_api::nad::NetworkAttachmentDefinition;
 use causeway_netlink::{KernelWriter, NetlinkStore};
 use causeway_runtime::engine::{self, EngineMetrics, KeyQueue, Limits};
-use causeway_runtime::settings::{GatewayMode, Settings};
 use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::{self, NamespacedName, Watch, WatchMetrics};
-use ipnet::IpNet;
 use kube::{Api, Client};
 use tracing::info;
 
 use self::index::{Index, Nad};
 use self::room::{ManagementRoom, Progress};
-use crate::topology::cluster::{ACL_LOG_RATE, COPP_RATE, Cluster};
+use crate::topology::cluster::Cluster;
+use crate::topology::configured::nad_mode;
 
 /// A port by the id of its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,9 +71,9 @@ pub fn start(
             queue.enqueue_all(index.of_node(change.old.as_deref(), change.new.as_deref()));
         }
     });
-    let cluster = Arc::new(cluster(settings));
+    let cluster = Arc::new(Cluster::of(settings));
     let nads = settings.features.user_defined_networks().then(|| {
-        let (mode, cluster) = (nad_mode(settings.gateway_mode), Arc::clone(&cluster));
+        let (mode, cluster) = (nad_mode(settings), Arc::clone(&cluster));
         let slim = move |nad: NetworkAttachmentDefinition| Nad::of(&nad, mode, &cluster);
         let all = Watch::<NetworkAttachmentDefinition, NamespacedName, Nad>::new(
             Api::all(client.clone()),
@@ -136,29 +135,6 @@ pub fn start(
     Ok(())
 }
 
-fn nad_mode(mode: GatewayMode) -> NadGatewayMode {
-    match mode {
-        GatewayMode::Shared => NadGatewayMode::Shared,
-        GatewayMode::Local | GatewayMode::Disabled => NadGatewayMode::Other,
-    }
-}
-
-/// What of the settings shows in the addresses of management ports.
-fn cluster(settings: &Settings) -> Cluster {
-    Cluster {
-        subnets: settings.cluster_subnets.iter().map(|entry| entry.subnet).collect(),
-        join: vec![IpNet::V4(settings.join.v4), IpNet::V6(settings.join.v6)],
-        masquerade: vec![IpNet::V4(settings.masquerade.v4), IpNet::V6(settings.masquerade.v6)],
-        mtu: settings.mtu,
-        node_ports: settings.gateway.node_ports,
-        port_range: None,
-        multicast: false,
-        copp_rate: COPP_RATE,
-        acl_log_rate: ACL_LOG_RATE,
-        geneve_port: None,
-    }
-}
-
 /// How far each port is; for readiness: what is missing.
 type Missing = std::collections::BTreeMap<PortKey, String>;
 
@@ -168,6 +144,8 @@ type SharedMissing = Arc<Mutex<Missing>>;
 /// A cluster for tests.
 #[cfg(test)]
 fn cluster_of_test() -> Cluster {
+    use crate::topology::cluster::{ACL_LOG_RATE, COPP_RATE};
+
     Cluster {
         subnets: vec!["10.128.0.0/14".parse().unwrap()],
         join: vec!["100.64.0.0/16".parse().unwrap()],

@@ -17,6 +17,7 @@
 
 pub mod chassis_settings;
 pub mod cluster;
+pub(crate) mod configured;
 pub mod exit;
 #[cfg(test)]
 mod golden;

@@ -30,17 +30,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
+use causeway_api::nad::NetworkAttachmentDefinition;
 use causeway_api::uplink_state::UplinkState;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
 use causeway_net::selector::Selector;
 use causeway_netlink::NetlinkStore;
 use causeway_runtime::engine::{self, Limits};
 use causeway_runtime::events::{Publisher, Reporter};
-use causeway_runtime::settings::{self, DatabaseSettings, Settings};
+use causeway_runtime::settings::{DatabaseSettings, Settings};
 use causeway_runtime::start::{Context, Failure};
 use causeway_runtime::watch::{self, Change, Store, Watch};
-use ipnet::IpNet;
 use kube::{Api, Client};
 use ovsdb::{LostReason, Status};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +55,8 @@ use self::section::TopologyRoomSection;
 use self::tell::Voice;
 use self::watched::{Nad, NodeFacts, WatchedNode};
 use super::chassis_settings;
-use super::cluster::{COPP_RATE, Cluster};
+use super::cluster::Cluster;
+use super::configured::nad_mode;
 use super::plan::{ZoneOptions, zone};
 use super::write::Zone;
 use super::{northbound, southbound};
@@ -80,7 +80,7 @@ pub fn start(
     }
     let metrics = Metrics::register(&mut context.registry);
     let settings = &context.settings;
-    let cluster = cluster_of(settings);
+    let cluster = Cluster::of(settings);
     if settings.ovn.northbound.configured {
         cluster.check().map_err(|error| too_small(&error))?;
     }
@@ -229,38 +229,6 @@ fn too_small(error: &causeway_net::network::masquerade::RangeTooSmall) -> String
     )
 }
 
-/// What holds for every network, as the settings say.
-fn cluster_of(settings: &Settings) -> Cluster {
-    let pair = |pair: &settings::SubnetPair| vec![IpNet::V4(pair.v4), IpNet::V6(pair.v6)];
-    Cluster {
-        subnets: settings.cluster_subnets.iter().map(|entry| entry.subnet).collect(),
-        join: pair(&settings.join),
-        masquerade: pair(&settings.masquerade),
-        mtu: settings.mtu,
-        node_ports: settings.ovn.node_ports,
-        port_range: settings.ovn.port_range.clone().or_else(kernel_ports),
-        multicast: false,
-        copp_rate: COPP_RATE,
-        acl_log_rate: settings.ovn.acl_log_rate.into(),
-        geneve_port: Some(settings.ovn.geneve_port),
-    }
-}
-
-/// Ports that this machine's kernel gives to connections without one, as upstream takes them where nobody names others.
-/// Source: `Documentation/networking/ip-sysctl.rst` of Linux, `ip_local_port_range`.
-fn kernel_ports() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
-    port_range(&text)
-}
-
-fn port_range(text: &str) -> Option<String> {
-    let mut ports = text.split_whitespace().map(str::parse::<u16>);
-    match (ports.next()?, ports.next()?, ports.next()) {
-        (Ok(first), Ok(last), None) => Some(format!("{first}-{last}")),
-        _ => None,
-    }
-}
-
 fn database(settings: &DatabaseSettings, name: &str) -> Result<ovsdb::StoreBuilder, Failure> {
     let remotes: ovsdb::Remotes = settings.address.parse()?;
     let tls = settings.tls.clone().map(|[private_key, certificate, ca_certificate]| ovsdb::TlsFiles {
@@ -378,10 +346,7 @@ impl Watches {
             selector.map_err(|error| Failure::from(format!("--no-hostsubnet-nodes: {error}")))
         };
         let without_subnets = settings.no_host_subnet.as_ref().map(selector).transpose()?;
-        let mode = match settings.gateway_mode {
-            settings::GatewayMode::Shared => GatewayMode::Shared,
-            settings::GatewayMode::Local | settings::GatewayMode::Disabled => GatewayMode::Other,
-        };
+        let mode = nad_mode(settings);
         let node = settings.identity.clone();
         let (cluster, in_nads, in_nodes) = (cluster.clone(), inbox.clone(), inbox.clone());
         let nads = Watch::new(Api::all(client.clone()), watch::config(), watched::nad_key, move |nad| {
@@ -473,17 +438,4 @@ fn state_changed(change: &Change<'_, String, UplinkState>, book: &SharedBook, in
         .map(|network| network.name.clone())
         .collect();
     inbox.networks(&networks, &Stir::exit());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_ports_are_written_as_ovn_writes_ranges() {
-        assert_eq!(port_range("32768\t60999\n").as_deref(), Some("32768-60999"));
-        for other in ["", "32768", "32768 x", "1 2 3"] {
-            assert_eq!(port_range(other), None, "{other:?}");
-        }
-    }
 }

@@ -13,8 +13,6 @@ pub struct OvnSettings {
     pub northbound: DatabaseSettings,
     /// The Southbound database.
     pub southbound: DatabaseSettings,
-    /// Whether services have node ports, for gateways that do not say so themselves.
-    pub node_ports: bool,
     /// Ports that translations to node addresses use, as `first-last`; `None` leaves it to OVN.
     pub port_range: Option<String>,
     /// Log lines of access rules in a second.
@@ -82,7 +80,6 @@ pub(super) fn read(values: &Values, problems: &mut Vec<String>) -> Result<OvnSet
     Ok(OvnSettings {
         northbound: database(values, "nb", "ovnnb_db.sock", problems),
         southbound: database(values, "sb", "ovnsb_db.sock", problems),
-        node_ports: values.is_on("nodeport"),
         port_range: port_range(values, problems),
         acl_log_rate,
         geneve_port,
@@ -192,19 +189,15 @@ mod tests {
     #[test]
     fn rows_and_ovn_controller_get_upstreams_defaults() {
         let ovn = load("").unwrap();
-        assert_eq!(
-            (ovn.node_ports, ovn.port_range, ovn.acl_log_rate, ovn.geneve_port),
-            (false, None, 20, 6081)
-        );
+        assert_eq!((ovn.port_range, ovn.acl_log_rate, ovn.geneve_port), (None, 20, 6081));
         assert_eq!(ovn.encap_ips, Vec::<IpAddr>::new());
         let ControllerSettings { remote_probe, monitor_all, flow_cache, flow_cache_entries, .. } =
             ovn.controller;
         assert_eq!((remote_probe, monitor_all, flow_cache, flow_cache_entries), (None, true, true, None));
-        let given =
-            load("--nodeport --encap-ip 192.0.2.1,2001:db8::1 --inactivity-probe 5000 --lflow-cache-limit 9");
+        let given = load("--encap-ip 192.0.2.1,2001:db8::1 --inactivity-probe 5000 --lflow-cache-limit 9");
         let given = given.unwrap();
         assert_eq!(given.encap_ips, ["192.0.2.1", "2001:db8::1"].map(|text| text.parse::<IpAddr>().unwrap()));
-        assert_eq!((given.node_ports, given.controller.remote_probe), (true, Some(5000)));
+        assert_eq!(given.controller.remote_probe, Some(5000));
         assert_eq!(given.controller.flow_cache_entries, Some(9));
         assert_eq!(
             load("--ephemeral-port-range 1000-2000").unwrap().port_range.as_deref(),
