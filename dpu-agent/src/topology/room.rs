@@ -251,11 +251,7 @@ fn check(name: &'static str, store: &ovsdb::Store) -> impl Fn() -> Result<(), St
 /// A machine without OVN is ready without it, and says so; one whose OVN was reached once, or is meant to be there, is not.
 /// Until the first attempt to reach it has ended, nobody knows which of the two this is.
 fn readiness(context: &Context, databases: &Databases, known: &Known, ledger: &Ledger) {
-    let is_meant = {
-        let (configured, northbound) = (databases.configured, databases.northbound.clone());
-        let status = northbound.status();
-        move || configured || northbound.last_event().is_some() || !is_absent(&status.borrow())
-    };
+    let is_meant = is_meant(databases);
     let (meant, all) = (is_meant.clone(), ready(databases, known, ledger));
     let southbound = check("Southbound", &databases.southbound);
     context.readiness.add("topology", move || {
@@ -272,6 +268,13 @@ fn readiness(context: &Context, databases: &Databases, known: &Known, ledger: &L
         }
         northbound().err().map(|why| format!("networks are not written: {why}"))
     });
+}
+
+/// Whether there is meant to be an OVN: somebody said where, or it was reached once, or it is not known yet.
+fn is_meant(databases: &Databases) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
+    let (configured, northbound) = (databases.configured, databases.northbound.clone());
+    let status = northbound.status();
+    move || configured || northbound.last_event().is_some() || !is_absent(&status.borrow())
 }
 
 /// Whether nobody answers where a database would be.
@@ -297,6 +300,7 @@ fn section(databases: &Databases, known: &Known, ledger: &Ledger) -> TopologyRoo
             ("northbound", Box::new(check("Northbound", &databases.northbound))),
             ("southbound", Box::new(check("Southbound", &databases.southbound))),
         ],
+        is_meant: Box::new(is_meant(databases)),
         ready: ready(databases, known, ledger),
     }
 }

@@ -211,6 +211,9 @@ async fn away() -> anyhow::Result<()> {
     world.until("the node to be rid of the network", clean).await?;
     // Their numbers are free, each for one.
     world.create_all(&[forced.clone(), orderly.clone()]).await?;
+    for object in [&forced, &orderly] {
+        world.is_made(object).await?;
+    }
     let new: BTreeSet<String> = [keys("b").await?, keys("c").await?].into();
     ensure!(new.len() == 2, "two networks have the keys {new:?}; before {of_forced} and {of_orderly}");
     world.restart_writes_nothing().await

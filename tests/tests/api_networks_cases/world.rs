@@ -122,6 +122,8 @@ impl World {
     /// # Errors
     /// It writes.
     pub(crate) async fn restart_writes_nothing(&self) -> anyhow::Result<()> {
+        // What it has not done yet it would do then.
+        self.rest().await?;
         self.stop().await?;
         self.go_on().await?;
         let writes = self.lines("causeway_api_writes_total").await?;

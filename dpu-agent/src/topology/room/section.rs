@@ -15,6 +15,8 @@ pub struct TopologyRoomSection {
     pub(super) ledger: Ledger,
     /// The databases by name.
     pub(super) stores: Vec<(&'static str, Check)>,
+    /// Whether there is meant to be an OVN. Databases of a machine without one are nobody's trouble.
+    pub(super) is_meant: Box<dyn Fn() -> bool + Send + Sync>,
     /// Whether everything is known that rows are made of.
     pub(super) ready: Check,
 }
@@ -34,7 +36,8 @@ impl Section for TopologyRoomSection {
                 objects: None,
             }
         };
-        self.stores.iter().map(told).collect()
+        let stores = self.stores.iter().filter(|_| (self.is_meant)());
+        stores.map(told).collect()
     }
 
     fn describe(&self, request: &DescribeRequest, answer: &mut DescribeResponse) {
@@ -89,7 +92,8 @@ mod tests {
         waits.take(&Parts::all(), [(Part::Node, PlanError::Node { node: "n1".into(), cause })].into());
         ledger.lock().networks.insert("blue".into(), waits);
         ledger.lock().networks.insert("red".into(), Standing::default());
-        let section = TopologyRoomSection {
+        let mut section = TopologyRoomSection {
+            is_meant: Box::new(|| true),
             ready: {
                 let ledger = ledger.clone();
                 Box::new(move || ledger.readiness())
@@ -113,5 +117,7 @@ mod tests {
         let names = |section: TopologySection| section.described.into_iter().map(|network| network.name);
         assert_eq!(names(describe(Some("red"))).collect::<Vec<_>>(), ["blue", "red"]);
         assert_eq!(section.stores()[0].reason, "away");
+        section.is_meant = Box::new(|| false);
+        assert_eq!(section.stores(), [], "a machine without OVN misses nothing");
     }
 }
