@@ -34,13 +34,12 @@ pub const DEADLINE: Duration = Duration::from_mins(1);
 const HEALTH: &str = "127.0.0.1:9410";
 
 /// What everything about networks needs to be on, with the addresses of the worked examples. Ports of translations are left
-/// to the kernel, which has the same everywhere.
+/// to the kernel, which has the same everywhere. Without a gateway mode the agent tells nothing about the node: the tests do.
 pub const ON: &[&str] = &[
     "--enable-multi-network",
     "--enable-network-segmentation",
     "--cluster-subnets=10.128.0.0/14/24",
     "--k8s-service-cidrs=172.16.1.0/24",
-    "--gateway-mode=shared",
     "--gateway-v4-masquerade-subnet=169.254.0.0/17",
     "--gateway-v6-masquerade-subnet=fd69::/112",
     "--nodeport",

@@ -51,14 +51,18 @@ pub(crate) async fn node_agent() -> anyhow::Result<()> {
     log_in(&world, &token).await?;
     world.ovs.add_bridge(&world.machine, BRIDGE).physical("eth1").address("172.28.0.2/16").create().await?;
     world.machine.ip_batch(&format!("route add default via 172.28.0.1 dev {BRIDGE} metric 50000\n")).await?;
-    let on: Vec<&str> = ON.iter().copied().chain(["--enable-uplink"]).collect();
-    let _agent = world.machine.spawn(world.program("node-agent", &on)).await?;
+    let agent = world.machine.spawn(world.program("node-agent", ON)).await?;
     world.ready().await?;
     world.add(&[NetworkSpec::new("ns_blue", 1, Kind::Layer3)]).await?;
     world.converged().await?;
     refused(&world).await?;
     world.until_event("NetworkAttachmentDefinition", "red", "InvalidConfig", REFUSED).await?;
 
+    // Uplinks need shared gateways. Then the agent tells of the node itself, and that it lacks a bridge for a gateway of its
+    // own: nothing waits for that here.
+    agent.kill().await?;
+    let on: Vec<&str> = ON.iter().copied().chain(["--enable-uplink", "--gateway-mode=shared"]).collect();
+    let _agent = world.machine.spawn(world.program("node-agent", &on)).await?;
     // A network that leaves by an Uplink waits for the state of it, with all that does not leave.
     let out = NetworkSpec::new("ns_out", 2, Kind::Layer3);
     world.announce(std::slice::from_ref(&out)).await?;
