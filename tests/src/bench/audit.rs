@@ -1,5 +1,6 @@
 //! What programs ask of the API server, counted by the API server itself: its audit log.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -158,6 +159,15 @@ impl Audit {
         parse(&self.text_since(mark)?)
     }
 
+    /// How many watches of each kind a user had open at a time, after `mark`. The API server ends a watch of a definition that
+    /// is new to it, and whoever watched begins again: such a one counts once.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn watches_since(&self, mark: Mark, user: &str) -> anyhow::Result<BTreeMap<String, usize>> {
+        watches(&self.text_since(mark)?, user)
+    }
+
     /// Writes of a log [`Audit::with_writes`] after `mark` that were carried out, in the order of their answers.
     ///
     /// # Errors
@@ -187,6 +197,22 @@ impl Audit {
 fn events(text: &str) -> impl Iterator<Item = anyhow::Result<Event>> {
     let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     lines.map(|line| serde_json::from_str(line).with_context(|| format!("audit line {line}")))
+}
+
+fn watches(text: &str, user: &str) -> anyhow::Result<BTreeMap<String, usize>> {
+    let (mut open, mut most) = (BTreeMap::<String, usize>::new(), BTreeMap::new());
+    for event in events(text) {
+        let event = event?;
+        if event.verb != "watch" || event.user.username != user {
+            continue;
+        }
+        let resource = event.object_ref.unwrap_or_default().resource;
+        let now = open.entry(resource.clone()).or_default();
+        *now = if event.stage == "ResponseStarted" { *now + 1 } else { now.saturating_sub(1) };
+        let before: &mut usize = most.entry(resource).or_default();
+        *before = (*before).max(*now);
+    }
+    Ok(most)
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<Request>> {
@@ -253,6 +279,24 @@ mod tests {
             found.iter().map(|r| (r.verb.as_str(), r.resource.as_str(), r.name.as_str())).collect();
         assert_eq!(told, [("watch", "nodes", ""), ("patch", "uplinks/status", "u"), ("get", "", "")]);
         assert!(parse("nonsense\n").is_err());
+    }
+
+    #[test]
+    fn a_watch_that_ended_and_began_again_counts_once_and_two_at_a_time_count_twice() {
+        let of = |stage: &str, kind: &str| line(stage, "watch", &format!("{{\"resource\":\"{kind}\"}}"));
+        let (begins, ends) = ("ResponseStarted", "ResponseComplete");
+        let text = [
+            of(begins, "nodes"),
+            of(ends, "nodes"),
+            of(begins, "nodes"),
+            of(begins, "pods"),
+            of(begins, "pods"),
+            of(ends, "pods"),
+            line("ResponseComplete", "list", r#"{"resource":"uplinks"}"#),
+        ];
+        let want = BTreeMap::from([("nodes".to_owned(), 1), ("pods".to_owned(), 2)]);
+        assert_eq!(watches(&text.concat(), "a").unwrap(), want);
+        assert_eq!(watches(&text.concat(), "b").unwrap(), BTreeMap::new());
     }
 
     #[test]

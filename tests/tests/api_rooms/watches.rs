@@ -53,7 +53,7 @@ pub(crate) async fn once() -> anyhow::Result<()> {
         }
         manager.stop(DEADLINE).await?;
         let asked = asked()?;
-        let watched = count(&asked, "watch");
+        let watched = world.audit.watches_since(mark, &World::account())?;
         ensure!(watched == wanted, "{name}: {watched:?}, wanted {wanted:?}");
         // A list may fail and be tried again, as long as definitions are new to the API server.
         let mut listed = count(&asked, "list");
