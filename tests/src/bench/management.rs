@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use causeway_rig::{Node, Process};
+use causeway_rig::{FABRIC_V4, Node, Process};
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedReceiver;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
@@ -29,7 +29,7 @@ use super::journal::Journal;
 use super::measure::{Goal, Taken};
 use super::rest::counts;
 use super::session::Session;
-use crate::topology::world::{DEADLINE, Kind, NetworkSpec, World};
+use crate::topology::world::{DEADLINE, Kind, NetworkSpec, ON, World};
 
 /// From a NetworkAttachmentDefinition to the network's port with its address.
 const MADE: &str = "management_port_made";
@@ -40,6 +40,8 @@ const RESTART: &str = "management_restart_transactions";
 const NETWORKS: u8 = 100;
 /// The node that [`World`] begins with.
 const NODE: &str = "node1";
+/// Its bridge that leads out.
+const EXIT: &str = "br-ex";
 /// Length of the node's subnets.
 const LENGTH: u8 = 24;
 
@@ -65,7 +67,13 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     world.ovs.vsctl(bridge).await?;
     world.annotate(NODE, &[("k8s.ovn.org/node-subnets", Some(&subnets()))]).await?;
     let mut follower = Follower::of(&world.machine)?;
-    let agent = world.agent().await?;
+    // Without a way out of the node the agent would not be ready.
+    let exit = world.ovs.add_bridge(&world.machine, EXIT).physical("eth1").address("192.0.2.9/24");
+    exit.create().await?;
+    let hop = FABRIC_V4.to_string();
+    let program = world.program("node-agent", ON);
+    let program = program.args(["--gateway-interface", EXIT, "--gateway-nexthop", &hop]);
+    let agent = world.machine.spawn(program).await?;
     world.ready().await?;
     // The API server's first object of a kind takes it two seconds.
     made(&world, &mut follower, 1).await?;
