@@ -10,6 +10,7 @@
 //! | [`isolation`] | `isolation_*`, `memory_isolation_*` | from a pod's annotation to the node's nftables, and what that costs |
 //! | [`rest`] | `idle_*`, `memory_*`, `restart_*`, `start_*` | what programs cost when nothing happens, and a start |
 //! | [`topology`] | `topology_*` | networks in OVN's Northbound database |
+//! | [`management`] | `management_*` | from a network to its management port, and a restart with many |
 //! | [`footprint`] | `binary_*`, `memory_*` | sizes, and memory where there is much |
 //!
 //! [`measure`] is the form of a result, [`session`] one run. [`stage`] and [`crowd`] are what is measured on. [`hand`] and
@@ -23,6 +24,7 @@ pub mod hand;
 pub mod isolation;
 pub mod journal;
 pub mod kernel;
+pub mod management;
 pub mod measure;
 pub mod networks;
 pub mod probe;

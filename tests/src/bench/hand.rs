@@ -3,6 +3,7 @@
 //! Each change returns when its request was about to be sent.
 
 use std::fs::File;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
@@ -27,17 +28,7 @@ impl Hand {
     /// # Errors
     /// The namespace is gone, or the kernel refuses a socket.
     pub fn in_node(node: &Node) -> anyhow::Result<Self> {
-        let path = format!("/proc/{}/ns/net", node.init());
-        let namespace = File::open(&path).with_context(|| format!("opening {path}"))?;
-        let runtime = tokio::runtime::Handle::current();
-        // A socket belongs to the namespace of the thread that makes it: a thread of its own, which then ends.
-        let opened = std::thread::spawn(move || {
-            setns(namespace, CloneFlags::CLONE_NEWNET).context("entering the node's network namespace")?;
-            let _entered = runtime.enter();
-            new_connection().context("a netlink socket")
-        });
-        let (connection, handle, _) =
-            opened.join().map_err(|_| anyhow!("the thread in the namespace died"))??;
+        let (connection, handle, _) = inside(node, new_connection)?;
         tokio::spawn(connection);
         Ok(Self { handle })
     }
@@ -161,6 +152,26 @@ impl Hand {
         }
         Ok(start)
     }
+}
+
+/// Opens a socket in the network namespace of a node. Has to be called on a runtime.
+///
+/// # Errors
+/// The namespace is gone, or the kernel refuses the socket.
+pub(super) fn inside<T: Send + 'static>(
+    node: &Node,
+    open: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    let path = format!("/proc/{}/ns/net", node.init());
+    let namespace = File::open(&path).with_context(|| format!("opening {path}"))?;
+    let runtime = tokio::runtime::Handle::current();
+    // A socket belongs to the namespace of the thread that makes it: a thread of its own, which then ends.
+    let opened = std::thread::spawn(move || {
+        setns(namespace, CloneFlags::CLONE_NEWNET).context("entering the node's network namespace")?;
+        let _entered = runtime.enter();
+        open().context("a netlink socket")
+    });
+    opened.join().map_err(|_| anyhow!("the thread in the namespace died"))?
 }
 
 fn link(index: u32) -> LinkMessageBuilder<LinkUnspec> {

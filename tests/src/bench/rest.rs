@@ -105,7 +105,10 @@ async fn quiet(audit: &Audit) -> anyhow::Result<()> {
 }
 
 /// Nothing is proven by a journal that shows no transaction: it has to show one that is made for this.
-async fn counts(ovs: &Ovs, journal: &Journal) -> anyhow::Result<()> {
+///
+/// # Errors
+/// It does not show it.
+pub(super) async fn counts(ovs: &Ovs, journal: &Journal) -> anyhow::Result<()> {
     let before = journal.transactions()?;
     ovs.vsctl(["set", "Open_vSwitch", ".", "external_ids:bench=counts"]).await?;
     ensure!(journal.transactions()? > before, "the journal of the switch does not show a transaction");

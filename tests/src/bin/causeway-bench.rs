@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use causeway_rig::{Level, Settings, require};
 use causeway_tests::bench::session::{Only, Session};
-use causeway_tests::bench::{burst, footprint, isolation, kernel, networks, react, rest, topology, uplink};
+use causeway_tests::bench::{
+    burst, footprint, isolation, kernel, management, networks, react, rest, topology, uplink,
+};
 use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 
@@ -93,6 +95,7 @@ async fn measure(arguments: &Arguments) -> anyhow::Result<bool> {
     session.note("large machine", footprint::large_machine(&session).await);
     session.note("isolation", isolation::run(&session).await);
     session.note("topology", topology::run(&session).await);
+    session.note("management ports", management::run(&session).await);
     session.note("rest", rest::run(&session).await);
     session.finish()
 }
