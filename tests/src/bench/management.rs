@@ -72,7 +72,8 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     exit.create().await?;
     let hop = FABRIC_V4.to_string();
     let program = world.program("node-agent", ON);
-    let program = program.args(["--gateway-interface", EXIT, "--gateway-nexthop", &hop]);
+    let program =
+        program.args(["--gateway-mode=shared", "--gateway-interface", EXIT, "--gateway-nexthop", &hop]);
     let agent = world.machine.spawn(program).await?;
     world.ready().await?;
     // The API server's first object of a kind takes it two seconds.
