@@ -89,9 +89,11 @@ pub(crate) async fn node_agent() -> anyhow::Result<()> {
     };
     world.until("the way out", |have| leaves(have).is_some()).await?;
     until_told(&world, &["Networks in OVN: 4, incomplete: 1"]).await?;
-    // The bridge is another one to its neighbours: the state says so, and the row follows.
+    // The bridge is another one to its neighbours: the state says so, and the row follows. OVS is told, not the kernel:
+    // ovs-vswitchd puts its own address back whenever it configures the bridge anew.
     let mac = "02:00:5e:00:53:09";
-    world.machine.ip(["link", "set", "dev", BRIDGE, "address", mac]).await?;
+    let address = format!("other_config:hwaddr=\"{mac}\"");
+    world.ovs.vsctl(["set", "Bridge", BRIDGE, &address]).await?;
     world.until("the new address", |have| leaves(have).as_deref() == Some(mac)).await.map(drop)
 }
 
