@@ -164,7 +164,7 @@ impl Book {
 
     /// Says that a network comes or goes, as long as the answer is kept.
     pub(crate) fn at_work(&self, network: &NetworkName) -> AtWork<'_> {
-        self.pace.begins(Instant::now());
+        self.pace.begins();
         self.turns.begins(network);
         AtWork(self, network.clone())
     }

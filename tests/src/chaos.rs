@@ -71,7 +71,8 @@ impl Chaos {
             self.happen(burst).await?;
         }
         let end = Instant::now() + time;
-        while Instant::now() < end {
+        // Trouble there has to be, however slow the machine.
+        while Instant::now() < end || self.blows == 0 {
             self.replicas.are_as_left()?;
             if rng.u8(0..6) == 0 {
                 let blow = Blow::draw(&mut rng);

@@ -71,6 +71,9 @@ struct Result {
 struct Allowed {
     run: String,
     step: Option<u32>,
+    /// The first step that it counts for, if not all do.
+    #[serde(default)]
+    from: u32,
     path: String,
     why: String,
 }
@@ -100,6 +103,7 @@ pub struct Run {
 #[derive(Debug)]
 struct Matcher {
     step: Option<u32>,
+    from: u32,
     path: Regex,
 }
 
@@ -148,7 +152,9 @@ impl Run {
 
     fn is_meant(&self, step: u32, difference: &Difference) -> bool {
         self.allowed.iter().any(|allowed| {
-            allowed.step.is_none_or(|only| only == step) && allowed.path.is_match(&difference.path)
+            allowed.step.is_none_or(|only| only == step)
+                && allowed.from <= step
+                && allowed.path.is_match(&difference.path)
         })
     }
 }
@@ -315,7 +321,11 @@ fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
         let allowed: Allowed = serde_json::from_str(line).with_context(|| format!("difference {line}"))?;
         ensure!(!allowed.why.is_empty(), "a difference without a reason: {line}");
         if Regex::new(&allowed.run)?.is_match(run) {
-            matchers.push(Matcher { step: allowed.step, path: Regex::new(&allowed.path)? });
+            matchers.push(Matcher {
+                step: allowed.step,
+                from: allowed.from,
+                path: Regex::new(&allowed.path)?,
+            });
         }
     }
     Ok(matchers)

@@ -1,9 +1,8 @@
 //! How often a Node is annotated while many networks come or go at once.
 //!
 //! A Node has one annotation for all networks: each that comes makes it be written again as a whole. One network alone is
-//! annotated once its object has been told that it is made, and does not wait for that any longer than [`FIRST`]: the server
-//! is slower with all of it at a time. While several are at work, a Node that was annotated a moment ago waits for more of
-//! them, at the longest so long that all Nodes together are annotated [`EACH`] apart; once they are done, it waits no longer.
+//! annotated at once. While several are at work, a Node that was annotated a moment ago waits for more of them, at the longest
+//! so long that all Nodes together are annotated [`EACH`] apart; once they are done, it waits no longer.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +13,6 @@ use tokio::time::Instant;
 
 /// Networks that may be at work without anybody waiting for more.
 const FEW: usize = 2;
-/// How long a Node waits for what is told of the newest of them.
-const FIRST: Duration = Duration::from_millis(20);
 /// For each Node, the wait grows by this while more are at work.
 const EACH: Duration = Duration::from_millis(20);
 /// The longest wait.
@@ -28,18 +25,14 @@ pub(super) struct Pace(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     at_work: usize,
-    /// When the newest of them began.
-    newest: Option<Instant>,
     annotated: HashMap<NodeName, Instant>,
     waiting: BTreeSet<NodeName>,
 }
 
 impl Pace {
     /// A network is at work from now on.
-    pub(super) fn begins(&self, now: Instant) {
-        let mut state = self.lock();
-        state.at_work += 1;
-        state.newest = Some(now);
+    pub(super) fn begins(&self) {
+        self.lock().at_work += 1;
     }
 
     /// A network is no longer at work. The Nodes that need not wait any more because of that.
@@ -54,12 +47,7 @@ impl Pace {
         let mut state = self.lock();
         let pause = EACH.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX)).min(LONGEST);
         let since = state.annotated.get(node).map(|at| now.saturating_duration_since(*at));
-        let newest = state.newest.map(|at| now.saturating_duration_since(at));
-        let left = match state.at_work {
-            0 => None,
-            1..=FEW => newest.and_then(|age| FIRST.checked_sub(age)),
-            _ => since.and_then(|since| pause.checked_sub(since)),
-        };
+        let left = since.filter(|_| state.at_work > FEW).and_then(|since| pause.checked_sub(since));
         let left = left.filter(|left| !left.is_zero());
         if left.is_some() {
             state.waiting.insert(node.clone());
@@ -96,24 +84,20 @@ mod tests {
 
     fn busy() -> Pace {
         let pace = Pace::default();
-        (0..=FEW).for_each(|_| pace.begins(Instant::now()));
+        (0..=FEW).for_each(|_| pace.begins());
         pace
     }
 
     #[test]
-    fn one_network_after_the_other_waits_for_nobody_but_what_is_told_of_it() {
+    fn one_network_after_the_other_waits_for_nobody() {
         let (pace, mut now) = (Pace::default(), Instant::now());
         for _ in 0..3 {
-            pace.begins(now);
-            assert_eq!(pace.wait(&node("a"), 100, now), Some(FIRST));
-            assert_eq!(pace.ends(), BTreeSet::from([node("a")]), "it is told");
+            pace.begins();
             assert_eq!(pace.wait(&node("a"), 100, now), None);
             pace.annotated(&node("a"), now);
+            assert!(pace.ends().is_empty());
             now += Duration::from_millis(1);
         }
-        pace.begins(now);
-        assert_eq!(pace.wait(&node("a"), 100, now + FIRST), None, "the one at work takes its time");
-        assert!(pace.ends().is_empty());
     }
 
     #[test]
@@ -137,11 +121,11 @@ mod tests {
             assert!(pace.wait(&node(name), 3, now).is_some());
         }
         pace.forget(&node("b"));
-        pace.begins(now);
+        pace.begins();
         assert!(pace.ends().is_empty(), "as many as before are at work");
         assert_eq!(pace.ends(), BTreeSet::from([node("a"), node("c")]));
         assert!(pace.ends().is_empty());
-        assert_eq!(pace.wait(&node("a"), 3, now + FIRST), None);
+        assert_eq!(pace.wait(&node("a"), 3, now), None, "few are at work");
     }
 
     #[test]

@@ -76,7 +76,8 @@ pub async fn churn(rig: Arc<Rig>, name: &str, seed: u64, time: Duration) -> anyh
     let mut there = BTreeMap::new();
     let mut done = 0_usize;
     let (mut agents, mut kubelets) = (Deaths::new(&mut rng), Deaths::new(&mut rng));
-    while Instant::now() < end {
+    // As much as the name of the test says, however slow the machine.
+    while Instant::now() < end || done < PODS as usize {
         let acts: Vec<Act> = (0..AT_A_TIME * 4).filter_map(|_| draw(&mut rng, &mut there)).collect();
         done += acts.len();
         happen(&world, by_pod(acts)).await?;
@@ -101,7 +102,6 @@ pub async fn churn(rig: Arc<Rig>, name: &str, seed: u64, time: Duration) -> anyh
         agents.count + 1,
         kubelets.count + 1,
     );
-    ensure!(done > 0, "nothing happened");
     // The prober finds a hole where there is one: the pod of the last address is gone.
     world.delete(&format!("guarded-{}", GUARDED - 1)).await?;
     for pod in there.keys().filter(|pod| pod.starts_with("sharer")) {

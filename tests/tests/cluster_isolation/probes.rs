@@ -36,6 +36,9 @@ pub(crate) async fn pass_and_others_do_not(rig: Arc<Rig>, families: Families) ->
     pods::ready(&rig, &node, &format!("{name}-restarted"), None)
         .await
         .context("after a restart of the kubelet")?;
+    for name in &names {
+        pods::is_ready(&rig, name).await.context("a pod from before the kubelet's restart")?;
+    }
 
     kubelet.kill().await?;
     let folder = format!("/sys/fs/cgroup/{KUBELET_CGROUP}");
