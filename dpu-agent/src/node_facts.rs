@@ -112,6 +112,7 @@ fn options(settings: &Settings) -> Options {
         families: settings.families,
         masquerade: vec![IpNet::V4(settings.masquerade.v4), IpNet::V6(settings.masquerade.v6)],
         gateway: settings.gateway.clone(),
+        encap_ips: settings.ovn.encap_ips.clone(),
     }
 }
 

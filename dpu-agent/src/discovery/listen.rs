@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use causeway_agent::look::Looker;
-use causeway_netlink::{Change, Link, NetlinkStore};
+use causeway_netlink::{Batch, Change, Link, NetlinkStore};
 use ovsdb::{Event, Snapshot, Status};
 use tokio_util::sync::CancellationToken;
 
@@ -78,25 +78,15 @@ impl Touched {
 /// Listens to devices until `stop` is cancelled: a representor that comes, goes or gets another identity can concern
 /// every Uplink, another link those whose way out it is part of.
 pub async fn to_devices(netlink: NetlinkStore, looker: Looker, stop: CancellationToken) {
-    let mut changes = netlink.subscribe();
-    loop {
-        let batch = tokio::select! {
-            () = stop.cancelled() => return,
-            batch = changes.next() => batch,
-        };
-        match batch {
-            None => return,
-            Some(causeway_netlink::Batch::Resync) => looker.look_at_all(),
-            Some(causeway_netlink::Batch::Changes(changes)) => {
-                if changes.iter().any(concerns_representors) {
-                    looker.look_at_all();
-                } else {
-                    let names = changed_links(&changes);
-                    looker.look(|rely| rely.links.iter().any(|link| names.contains(link.as_str())));
-                }
-            }
+    let hear = |batch: &Batch, _: &causeway_netlink::Snapshot| match batch {
+        Batch::Resync => looker.look_at_all(),
+        Batch::Changes(changes) if changes.iter().any(concerns_representors) => looker.look_at_all(),
+        Batch::Changes(changes) => {
+            let names = changed_links(changes);
+            looker.look(|rely| rely.links.iter().any(|link| names.contains(link.as_str())));
         }
-    }
+    };
+    netlink.listen(&stop, hear).await;
 }
 
 /// Names of the links that changed in any way: state and MTU count for the wire.

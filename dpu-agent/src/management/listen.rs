@@ -58,23 +58,15 @@ pub(super) async fn to_ovs(
 
 /// Listens to the kernel until `stop` is cancelled.
 pub(super) async fn to_kernel(netlink: NetlinkStore, queue: KeyQueue<PortKey>, stop: CancellationToken) {
-    let mut changes = netlink.subscribe();
-    loop {
-        let batch = tokio::select! {
-            () = stop.cancelled() => return,
-            batch = changes.next() => batch,
-        };
-        let snapshot = netlink.snapshot();
-        match batch {
-            None => return,
-            Some(Batch::Resync) => {
-                queue.enqueue_all(snapshot.links.iter().filter_map(|link| rows::key(link.name.as_str())));
-            }
-            Some(Batch::Changes(changes)) => {
-                queue.enqueue_all(changes.iter().flat_map(|change| concerned(change, &snapshot)));
-            }
+    let hear = |batch: &Batch, now: &Snapshot| match batch {
+        Batch::Resync => {
+            queue.enqueue_all(now.links.iter().filter_map(|link| rows::key(link.name.as_str())));
         }
-    }
+        Batch::Changes(changes) => {
+            queue.enqueue_all(changes.iter().flat_map(|change| concerned(change, now)));
+        }
+    };
+    netlink.listen(&stop, hear).await;
 }
 
 fn concerned(change: &Change, snapshot: &Snapshot) -> Vec<PortKey> {

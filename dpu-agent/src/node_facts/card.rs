@@ -3,6 +3,9 @@
 //!
 //! Source: ovn-kubernetes, `dist/images/ovnkube.sh`, `pkg/node/gateway_init.go`, `pkg/util/dpuops_linux.go`.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use causeway_agent::node_facts::Facts;
 use causeway_api::annotation::node as keys;
 use causeway_runtime::settings::GatewaySettings;
@@ -42,11 +45,37 @@ pub(super) fn settings(given: &GatewaySettings, root: &Root, facts: &mut Facts) 
     GatewaySettings {
         interface: or(&given.interface, "ovn-gw-interface"),
         next_hops: or(&given.next_hops, "ovn-gw-nexthop"),
-        encap_ips: or(&given.encap_ips, "ovn-encap-ip"),
         vlan,
         router_subnet,
         ..given.clone()
     }
+}
+
+/// The addresses that tunnels end at, as the card's Open vSwitch says; none: why is told.
+///
+/// The host's address is no end of a tunnel that the card makes.
+pub(super) fn tunnel_ends(root: &Root, facts: &mut Facts) -> Option<BTreeSet<IpAddr>> {
+    let Some(text) = root.text("ovn-encap-ip") else {
+        facts.problem(
+            "InvalidEncapIP",
+            "no encapsulation address: give --encap-ip, or set external_ids:ovn-encap-ip of the card's Open vSwitch",
+        );
+        return None;
+    };
+    let mut addresses = BTreeSet::new();
+    let mut is_whole = true;
+    for part in text.split(',').map(str::trim) {
+        if let Ok(address) = part.parse() {
+            addresses.insert(address);
+        } else {
+            is_whole = false;
+            facts.problem(
+                "InvalidEncapIP",
+                format!("invalid encapsulation address {part:?} in external_ids:ovn-encap-ip {text:?} of Open vSwitch"),
+            );
+        }
+    }
+    is_whole.then_some(addresses)
 }
 
 /// MAC and addresses of the host at the card's bridge.

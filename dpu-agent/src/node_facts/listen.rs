@@ -1,7 +1,7 @@
 //! When to look again: the kernel or Open vSwitch changed something that facts rest on.
 
 use causeway_agent::node_facts::Waker;
-use causeway_netlink::{Change, NetlinkStore};
+use causeway_netlink::{Batch, Change, NetlinkStore};
 use ovsdb::{Event, Snapshot, Status};
 use tokio_util::sync::CancellationToken;
 
@@ -58,36 +58,31 @@ fn concerns_facts(batch: &ovsdb::Batch, now: &Snapshot) -> bool {
 
 /// Listens to addresses, default routes and devices until `stop` is cancelled.
 pub async fn to_kernel(netlink: NetlinkStore, waker: Waker, stop: CancellationToken) {
-    let mut changes = netlink.subscribe();
-    loop {
-        let batch = tokio::select! {
-            () = stop.cancelled() => return,
-            batch = changes.next() => batch,
+    let hear = |batch: &Batch, now: &causeway_netlink::Snapshot| {
+        let concerned = match batch {
+            Batch::Resync => true,
+            Batch::Changes(changes) => changes.iter().any(|change| concerns(change, now)),
         };
-        match batch {
-            None => return,
-            Some(causeway_netlink::Batch::Resync) => waker.wake(),
-            Some(causeway_netlink::Batch::Changes(changes)) => {
-                let snapshot = netlink.snapshot();
-                let is_foreign = |name: &str| !name.starts_with(MANAGEMENT_PORT);
-                let concerns = |change: &Change| match change {
-                    Change::Link { old, new } => {
-                        let links = old.iter().chain(new);
-                        let is_other = old.as_deref().map(identity) != new.as_deref().map(identity);
-                        is_other && links.into_iter().any(|link| is_foreign(link.name.as_str()))
-                    }
-                    Change::Addresses { link, .. } => {
-                        snapshot.links.get(*link).is_none_or(|link| is_foreign(link.name.as_str()))
-                    }
-                    Change::Route { old, new } => old.iter().chain(new).any(|route| route.is_default()),
-                    Change::DevlinkPort { .. } => true,
-                    Change::Rule { .. } => false,
-                };
-                if changes.iter().any(concerns) {
-                    waker.wake();
-                }
-            }
+        if concerned {
+            waker.wake();
         }
+    };
+    netlink.listen(&stop, hear).await;
+}
+
+fn concerns(change: &Change, now: &causeway_netlink::Snapshot) -> bool {
+    let is_foreign = |name: &str| !name.starts_with(MANAGEMENT_PORT);
+    match change {
+        Change::Link { old, new } => {
+            let is_other = old.as_deref().map(identity) != new.as_deref().map(identity);
+            is_other && old.iter().chain(new).any(|link| is_foreign(link.name.as_str()))
+        }
+        Change::Addresses { link, .. } => {
+            now.links.get(*link).is_none_or(|link| is_foreign(link.name.as_str()))
+        }
+        Change::Route { old, new } => old.iter().chain(new).any(|route| route.is_default()),
+        Change::DevlinkPort { .. } => true,
+        Change::Rule { .. } => false,
     }
 }
 

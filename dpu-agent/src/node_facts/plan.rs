@@ -35,6 +35,8 @@ pub struct Options {
     pub masquerade: Vec<IpNet>,
     /// The gateway's own options.
     pub gateway: GatewaySettings,
+    /// Addresses that tunnels end at; empty: the Node's own, or those of a card's Open vSwitch.
+    pub encap_ips: Vec<IpAddr>,
 }
 
 /// What the kernel of this machine has.
@@ -80,7 +82,7 @@ pub(super) fn facts(world: World<'_>) -> Facts {
         Host::Here(_) => world.options.gateway.clone(),
         Host::Elsewhere => card::settings(&world.options.gateway, root, &mut facts),
     };
-    encapsulation(world, &settings, &mut facts);
+    encapsulation(world, root, &mut facts);
     let gear = Gear {
         settings: &settings,
         mode: world.options.mode,
@@ -113,42 +115,26 @@ fn chassis(root: &Root, facts: &mut Facts) {
     }
 }
 
-/// The addresses that tunnels end at: the configured ones, else the one that Kubernetes knows the node by. Each has to be
-/// this machine's.
-fn encapsulation(world: World<'_>, settings: &GatewaySettings, facts: &mut Facts) {
-    let mut addresses = BTreeSet::new();
-    let mut bad = false;
-    match (&settings.encap_ips, world.host, world.node.address) {
-        (Some(text), _, _) => {
-            for part in text.split(',').map(str::trim) {
-                if let Ok(address) = part.parse::<IpAddr>() {
-                    addresses.insert(address);
-                } else {
-                    bad = true;
-                    facts.problem(
-                        "InvalidEncapIP",
-                        format!("invalid encapsulation address {part:?} in --encap-ip {text:?}"),
-                    );
-                }
-            }
-        }
-        (None, Host::Here(_), Some(address)) => drop(addresses.insert(address)),
-        (None, Host::Here(_), None) => {
+/// The addresses that tunnels end at: the configured ones, else the one that Kubernetes knows the node by, or on a card what
+/// its Open vSwitch says. Each has to be this machine's.
+fn encapsulation(world: World<'_>, root: &Root, facts: &mut Facts) {
+    let given = &world.options.encap_ips;
+    let addresses = match (world.host, world.node.address) {
+        _ if !given.is_empty() => given.iter().copied().collect(),
+        (Host::Here(_), Some(address)) => BTreeSet::from([address]),
+        (Host::Here(_), None) => {
             facts.wait(format!(
                 "{} doesn't have an address with type InternalIP or ExternalIP",
                 world.node.name
             ));
             return;
         }
-        // The host's address is no end of a tunnel that the card makes.
-        (None, Host::Elsewhere, _) => {
-            facts.problem(
-                "InvalidEncapIP",
-                "no encapsulation address: give --encap-ip, or set external_ids:ovn-encap-ip of the card's Open vSwitch",
-            );
-            return;
+        (Host::Elsewhere, _) => {
+            let Some(addresses) = card::tunnel_ends(root, facts) else { return };
+            addresses
         }
-    }
+    };
+    let mut bad = false;
     let foreign = addresses
         .iter()
         .filter(|address| world.kernel.addresses.iter().all(|(_, known)| known.addr() != **address));

@@ -3,35 +3,19 @@
 use std::collections::BTreeSet;
 
 use causeway_agent::look::Looker;
-use causeway_netlink::{Batch, Change, IfIndex, NetlinkStore, Readiness, Snapshot};
+use causeway_netlink::{Batch, Change, IfIndex, NetlinkStore, Snapshot};
 use tokio_util::sync::CancellationToken;
 
 /// Listens until `stop` is cancelled. Runs beside the store's task, which must be running too.
 pub async fn listen(netlink: NetlinkStore, looker: Looker, stop: CancellationToken) {
-    let mut changes = netlink.subscribe();
-    let mut readiness = netlink.readiness();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            batch = changes.next() => match batch {
-                None => return,
-                Some(Batch::Resync) => looker.look_at_all(),
-                Some(Batch::Changes(changes)) => {
-                    let names = concerned(&changes, &netlink.snapshot());
-                    looker.look(|rely| rely.interface.as_deref().is_some_and(|name| names.contains(name)));
-                }
-            },
-            // What could not be observed can be now; an empty first dump comes without a batch.
-            event = readiness.changed() => {
-                if event.is_err() {
-                    return;
-                }
-                if matches!(&*readiness.borrow_and_update(), Readiness::Ready) {
-                    looker.look_at_all();
-                }
-            }
+    let hear = |batch: &Batch, now: &Snapshot| match batch {
+        Batch::Resync => looker.look_at_all(),
+        Batch::Changes(changes) => {
+            let names = concerned(changes, now);
+            looker.look(|rely| rely.interface.as_deref().is_some_and(|name| names.contains(name)));
         }
-    }
+    };
+    netlink.listen(&stop, hear).await;
 }
 
 /// Names of the interfaces that changes concern.

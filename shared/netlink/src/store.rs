@@ -2,6 +2,7 @@
 //!
 //! Measured with 2,000 links, 3,000 addresses and 23,700 routes: 130 ms to load, 10 MB resident, 14 MB after full dumps.
 
+mod listen;
 mod reader;
 mod task;
 mod world;

@@ -64,7 +64,6 @@ impl Machine {
             next_hops: Some("172.30.0.1".into()),
             node_ports: true,
             checks_packet_size: true,
-            encap_ips: Some("172.30.0.2".into()),
             ..GatewaySettings::default()
         };
         let interfaces =
@@ -75,6 +74,7 @@ impl Machine {
                 families: Families { ipv4: true, ipv6: false },
                 masquerade: vec!["169.254.0.0/17".parse().unwrap(), "fd69::/125".parse().unwrap()],
                 gateway,
+                encap_ips: vec!["172.30.0.2".parse().unwrap()],
             },
             node: NodeView {
                 name: "node1".into(),
@@ -106,7 +106,7 @@ impl Machine {
         card.interfaces = None;
         card.options.gateway.interface = Some("brp0".into());
         card.options.gateway.next_hops = None;
-        card.options.gateway.encap_ips = None;
+        card.options.encap_ips.clear();
         card.external_ids.insert("ovn-encap-ip".into(), "172.30.0.9".into());
         card.bridges[0] =
             ("brp0".into(), vec!["brp0:internal".into(), "p0:system".into(), "pf0hpf:system".into()]);

@@ -79,20 +79,19 @@ fn what_is_wrong_is_said_and_what_it_does_not_touch_is_told() {
         assert!(matches!(node.facts().annotations.get(untouched), Some(Some(_))), "{key}: {untouched}");
     };
     let encap =
-        |text: &'static str| move |node: &mut Machine| node.options.gateway.encap_ips = Some(text.into());
+        |text: &'static str| move |node: &mut Machine| node.options.encap_ips = vec![text.parse().unwrap()];
     broken(
         &|node| drop(node.external_ids.remove("system-id")),
         NODE_CHASSIS_ID,
         "NoChassisID: Open vSwitch has no",
     );
-    broken(&encap("172.30.0.2,x"), keys::ENCAP_IPS, r#"InvalidEncapIP: invalid encapsulation address "x""#);
     broken(
         &encap("192.0.2.7"),
         keys::ENCAP_IPS,
         "encapsulation address 192.0.2.7 is not an address of this node",
     );
     let no_address = |node: &mut Machine| {
-        node.options.gateway.encap_ips = None;
+        node.options.encap_ips.clear();
         node.node.address = None;
     };
     broken(&no_address, keys::ENCAP_IPS, "node1 doesn't have an address with type InternalIP or ExternalIP");
@@ -122,10 +121,10 @@ fn what_is_wrong_is_said_and_what_it_does_not_touch_is_told() {
 #[test]
 fn tunnels_end_at_the_nodes_own_address_where_none_is_configured_and_at_all_that_are() {
     let mut node = Machine::captured();
-    node.options.gateway.encap_ips = None;
+    node.options.encap_ips.clear();
     assert_eq!(node.told(keys::ENCAP_IPS), r#"["172.30.0.2"]"#);
     node.kernel.addresses.push(("eth3".into(), "10.0.0.7/24".parse().unwrap()));
-    node.options.gateway.encap_ips = Some("172.30.0.2, 10.0.0.7,172.30.0.2".into());
+    node.options.encap_ips = ["172.30.0.2", "10.0.0.7", "172.30.0.2"].map(|ip| ip.parse().unwrap()).into();
     assert_eq!(node.told(keys::ENCAP_IPS), r#"["10.0.0.7","172.30.0.2"]"#);
 }
 
@@ -246,4 +245,28 @@ fn nothing_is_concluded_from_a_database_without_its_row() {
     });
     assert!(facts.annotations.is_empty() && facts.problems.is_empty(), "{facts:?}");
     assert_eq!(facts.waiting, ["Open vSwitch has no configuration yet".to_owned()].into());
+}
+
+#[test]
+fn tunnels_of_a_card_end_where_its_open_vswitch_says_unless_an_option_does() {
+    let told = |change: &dyn Fn(&mut Machine)| {
+        let mut card = Machine::card();
+        card.kernel.addresses.push(("p1".into(), "10.0.0.9/24".parse().unwrap()));
+        change(&mut card);
+        card.told(keys::ENCAP_IPS)
+    };
+    let says = |text: &'static str| {
+        move |card: &mut Machine| drop(card.external_ids.insert("ovn-encap-ip".into(), text.into()))
+    };
+    assert_eq!(told(&|_| ()), r#"["172.30.0.9"]"#);
+    assert_eq!(told(&says("172.30.0.9, 10.0.0.9")), r#"["10.0.0.9","172.30.0.9"]"#);
+    let given = |card: &mut Machine| card.options.encap_ips = vec!["10.0.0.9".parse().unwrap()];
+    assert_eq!(told(&given), r#"["10.0.0.9"]"#);
+    let bad = told(&says("172.30.0.9,x"));
+    assert!(
+        bad.contains(r#"InvalidEncapIP: invalid encapsulation address "x" in external_ids:ovn-encap-ip"#),
+        "{bad}"
+    );
+    let none = told(&|card| drop(card.external_ids.remove("ovn-encap-ip")));
+    assert!(none.contains("InvalidEncapIP: no encapsulation address: give --encap-ip"), "{none}");
 }

@@ -34,8 +34,6 @@ pub struct GatewaySettings {
     pub allow_no_uplink: bool,
     /// Whether gateways tell packets that are too large for pods.
     pub checks_packet_size: bool,
-    /// Comma separated addresses that tunnels end at; `None`: the Node's own.
-    pub encap_ips: Option<String>,
 }
 
 pub(super) fn read(values: &Values, problems: &mut Vec<String>) -> Result<GatewaySettings, ValueError> {
@@ -58,6 +56,5 @@ pub(super) fn read(values: &Values, problems: &mut Vec<String>) -> Result<Gatewa
         router_subnet: given("gateway-router-subnet").as_deref().map(value::cidr).transpose()?,
         allow_no_uplink: values.is_on("allow-no-uplink"),
         checks_packet_size: !values.is_on("disable-pkt-mtu-check"),
-        encap_ips: given("encap-ip"),
     })
 }

@@ -87,7 +87,7 @@ fn a_captured_node_line_means_what_it_says() {
     assert_eq!(settings.gateway_mode, GatewayMode::Shared);
     assert_eq!(settings.gateway.interface.as_deref(), Some("br-ex"));
     assert_eq!(settings.gateway.next_hops.as_deref(), Some("172.30.0.1"));
-    assert_eq!(settings.gateway.encap_ips.as_deref(), Some("172.30.0.2"));
+    assert_eq!(settings.ovn.encap_ips, ["172.30.0.2".parse::<std::net::IpAddr>().unwrap()]);
     assert!(settings.gateway.node_ports && settings.gateway.checks_packet_size);
     assert_eq!((settings.gateway.vlan, &settings.gateway.external_interface), (0, &None));
     assert_eq!(settings.families, Families { ipv4: true, ipv6: false });
