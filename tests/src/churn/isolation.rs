@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use causeway_rig::{Process, Rig};
 use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
