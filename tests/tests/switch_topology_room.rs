@@ -11,6 +11,8 @@ mod hand;
 mod life;
 #[path = "switch_topology_room/rights.rs"]
 mod rights;
+#[path = "switch_topology_room/sent.rs"]
+mod sent;
 #[path = "switch_topology_room/southbound.rs"]
 mod southbound;
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         .test(level, "a_machine_without_ovn_is_ready_and_says_so", life::without_ovn)
         .test(level, "rows_changed_by_hand_come_back_and_rows_of_others_stay", hand::restored)
         .test(level, "rows_of_others_wake_nothing", hand::foreign)
+        .test(level, "bytes_sent_to_the_database_follow_the_change", sent::bytes)
         .test(level, "networks_with_the_same_names_take_turns_and_the_lower_id_is_first", bad::prefixes)
         .test(level, "what_cannot_be_used_is_told_and_the_others_go_on", bad::inputs)
         .test(level, "a_masquerade_subnet_without_room_for_networks_ends_the_start", bad::masquerade)

@@ -22,6 +22,7 @@ mod metrics;
 mod nodes;
 mod pass;
 pub mod section;
+mod sent;
 mod tell;
 mod touched;
 mod watched;
@@ -52,6 +53,7 @@ use self::metrics::Metrics;
 use self::nodes::{Networks, concern};
 use self::pass::{SharedBook, TopologyRoom};
 use self::section::TopologyRoomSection;
+use self::sent::Sent;
 use self::tell::Voice;
 use self::watched::{Nad, NodeFacts, WatchedNode};
 use super::chassis_settings;
@@ -85,6 +87,7 @@ pub fn start(
         cluster.check().map_err(|error| too_small(&error))?;
     }
     let (databases, drivers) = Databases::new(settings)?;
+    databases.sent().register(&mut context.registry);
     let node = NodeName::from(settings.identity.as_str());
     let reporter = Reporter { program: PROGRAM, instance: node.to_string() };
     let (recorder, publisher) = Publisher::new(client.clone(), reporter, metrics.events.clone());
@@ -156,6 +159,14 @@ impl Databases {
             .build();
         let databases = Self { northbound, southbound, vswitch, configured: ovn.northbound.configured };
         Ok((databases, Drivers { northbound: nb, southbound: sb, vswitch: ovs }))
+    }
+
+    fn sent(&self) -> Sent<3> {
+        Sent([
+            ("northbound", self.northbound.clone()),
+            ("southbound", self.southbound.clone()),
+            ("vswitch", self.vswitch.clone()),
+        ])
     }
 }
 

@@ -24,6 +24,8 @@ const ROWS: &str = "topology_rows";
 const CPU: &str = "topology_cpu";
 /// Transactions for each of them.
 const TRANSACTIONS: &str = "topology_transactions";
+/// Bytes that the Northbound database was sent for each of them.
+const BYTES: &str = "topology_bytes";
 /// Memory of the agent with so many.
 const MEMORY: &str = "memory_topology";
 /// northd's time for the rows of a hundred networks.
@@ -32,6 +34,8 @@ const NORTHD: &str = "topology_northd_100";
 const ONE: &str = "topology_one_1000";
 /// Transactions for it.
 const ONE_TRANSACTIONS: &str = "topology_one_1000_transactions";
+/// Bytes for it.
+const ONE_BYTES: &str = "topology_one_1000_bytes";
 /// Start with a thousand networks that are there.
 const RESTART: &str = "topology_restart_1000";
 /// Transactions of that.
@@ -45,6 +49,9 @@ const AT_A_TIME: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Routers that a network has on a node, and that the default network has.
 const ROUTERS: usize = 2;
+
+/// The most bytes that a network may take, whatever others there are.
+const MOST_BYTES: f64 = 20_000.0;
 
 /// Id of a network that comes and goes before anything is measured.
 const FIRST: u32 = 4000;
@@ -61,10 +68,10 @@ const STAGES: [(u32, [f64; 3], [&str; 3]); 3] = [
 /// # Errors
 /// One could not be taken.
 pub async fn run(session: &Session) -> anyhow::Result<()> {
-    let single = [NORTHD, ONE, ONE_TRANSACTIONS, RESTART, RESTART_TRANSACTIONS, RESTORED];
+    let single = [NORTHD, ONE, ONE_TRANSACTIONS, ONE_BYTES, RESTART, RESTART_TRANSACTIONS, RESTORED];
     let staged: Vec<String> = STAGES
         .iter()
-        .flat_map(|(many, ..)| [ROWS, CPU, TRANSACTIONS, MEMORY].map(|name| format!("{name}_{many}")))
+        .flat_map(|(many, ..)| [ROWS, CPU, TRANSACTIONS, BYTES, MEMORY].map(|name| format!("{name}_{many}")))
         .collect();
     if !session.wants_any(single) && !session.wants_any(staged.iter().map(String::as_str)) {
         return Ok(());
@@ -119,7 +126,7 @@ async fn stage(
     (many, [rows, work, memory], [rows_there, work_there, memory_there]): (u32, [f64; 3], [&'static str; 3]),
 ) -> anyhow::Result<()> {
     world.announce(specs).await?;
-    let (transactions, before) = (world.transactions().await?, cpu(agent)?);
+    let (transactions, bytes, before) = (world.transactions().await?, world.sent_bytes().await?, cpu(agent)?);
     let begun = Instant::now();
     let made = stream::iter(specs).map(|spec| world.create(spec)).buffer_unordered(AT_A_TIME);
     made.try_collect::<Vec<()>>().await?;
@@ -127,6 +134,7 @@ async fn stage(
     let took = begun.elapsed();
     // The agent has counted what it wrote, and looked at its own changes.
     let written = world.until_transactions(transactions + u64::try_from(specs.len())?).await? - transactions;
+    let bytes = world.sent_bytes().await? - bytes;
     at_rest(world, many).await?;
     let spent = cpu(agent)?.saturating_sub(before);
     let taken = Taken::times(format!("{ROWS}_{many}"), &[took]).incumbent(rows_there);
@@ -137,6 +145,9 @@ async fn stage(
     session.tell(
         Taken::values(format!("{TRANSACTIONS}_{many}"), "transactions", vec![each]).goal(Goal::max(1.0)),
     )?;
+    let each = figure(bytes)? / figure(u64::try_from(specs.len())?)?;
+    session
+        .tell(Taken::values(format!("{BYTES}_{many}"), "bytes", vec![each]).goal(Goal::max(MOST_BYTES)))?;
     let taken =
         Taken::values(format!("{MEMORY}_{many}"), "MB", vec![resident(agent)?]).incumbent(memory_there);
     session.tell(taken.goal(Goal::max(memory)))
@@ -158,18 +169,20 @@ async fn one_more(session: &Session, world: &mut World, there: u32) -> anyhow::R
     world.announce(&specs).await?;
     at_rest(world, there).await?;
     let mut many = usize::try_from(there)?;
-    let (mut times, mut transactions) = (Vec::new(), Vec::new());
+    let (mut times, mut transactions, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     for spec in &specs {
-        let before = world.transactions().await?;
+        let (before, sent) = (world.transactions().await?, world.sent_bytes().await?);
         let begun = Instant::now();
         world.create(spec).await?;
         many += 1;
         until(world, many).await?;
         times.push(begun.elapsed());
         transactions.push(figure(world.until_transactions(before + 1).await? - before)?);
+        bytes.push(figure(world.sent_bytes().await? - sent)?);
     }
     session.tell(Taken::times(ONE, &times).goal(Goal::median(20.0)))?;
-    session.tell(Taken::values(ONE_TRANSACTIONS, "transactions", transactions).goal(Goal::max(1.0)))
+    session.tell(Taken::values(ONE_TRANSACTIONS, "transactions", transactions).goal(Goal::max(1.0)))?;
+    session.tell(Taken::values(ONE_BYTES, "bytes", bytes).goal(Goal::max(MOST_BYTES)))
 }
 
 async fn restored(session: &Session, world: &World) -> anyhow::Result<()> {

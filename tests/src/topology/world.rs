@@ -408,6 +408,14 @@ impl World {
         value.parse().with_context(|| line.to_owned())
     }
 
+    /// Bytes that the agent sent to the Northbound database.
+    ///
+    /// # Errors
+    /// As [`World::metric`].
+    pub async fn sent_bytes(&self) -> anyhow::Result<u64> {
+        self.metric("causeway_topology_sent_bytes_total{database=\"northbound\"}").await
+    }
+
     /// Transactions that the agent's databases took from it.
     ///
     /// # Errors
