@@ -1,7 +1,7 @@
 //! When to look again: the kernel or Open vSwitch changed something that facts rest on.
 
 use causeway_agent::node_facts::Waker;
-use causeway_netlink::{Batch, Change, NetlinkStore};
+use causeway_netlink::{Change, NetlinkStore};
 use ovsdb::{Event, Snapshot, Status};
 use tokio_util::sync::CancellationToken;
 
@@ -58,16 +58,7 @@ fn concerns_facts(batch: &ovsdb::Batch, now: &Snapshot) -> bool {
 
 /// Listens to addresses, default routes and devices until `stop` is cancelled.
 pub async fn to_kernel(netlink: NetlinkStore, waker: Waker, stop: CancellationToken) {
-    let hear = |batch: &Batch, now: &causeway_netlink::Snapshot| {
-        let concerned = match batch {
-            Batch::Resync => true,
-            Batch::Changes(changes) => changes.iter().any(|change| concerns(change, now)),
-        };
-        if concerned {
-            waker.wake();
-        }
-    };
-    netlink.listen(&stop, hear).await;
+    netlink.listen_if(&stop, concerns, || waker.wake()).await;
 }
 
 fn concerns(change: &Change, now: &causeway_netlink::Snapshot) -> bool {

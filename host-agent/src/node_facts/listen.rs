@@ -1,23 +1,14 @@
 //! When to look again: an address of the host came, went or changed.
 
 use causeway_agent::node_facts::Waker;
-use causeway_netlink::{Batch, Change, NetlinkStore, Snapshot};
+use causeway_netlink::{Change, NetlinkStore, Snapshot};
 use tokio_util::sync::CancellationToken;
 
 use super::plan::MANAGEMENT_PORT;
 
 /// Listens until `stop` is cancelled. Management ports come and go with networks and tell nothing about the host.
 pub async fn listen(netlink: NetlinkStore, waker: Waker, stop: CancellationToken) {
-    let hear = |batch: &Batch, now: &Snapshot| {
-        let concerned = match batch {
-            Batch::Resync => true,
-            Batch::Changes(changes) => changes.iter().any(|change| concerns(change, now)),
-        };
-        if concerned {
-            waker.wake();
-        }
-    };
-    netlink.listen(&stop, hear).await;
+    netlink.listen_if(&stop, concerns, || waker.wake()).await;
 }
 
 fn concerns(change: &Change, now: &Snapshot) -> bool {

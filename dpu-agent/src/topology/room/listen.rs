@@ -1,8 +1,9 @@
 //! Maps changes outside of Kubernetes to what is to be looked at again.
 
 use causeway_net::network::name::NetworkName;
-use causeway_netlink::{Batch, Change, NetlinkStore};
+use causeway_netlink::{Change, NetlinkStore};
 use ovsdb::{Event, Events};
+use tokio_util::sync::CancellationToken;
 
 use super::super::write::Zone;
 use super::Databases;
@@ -126,16 +127,6 @@ async fn whole(store: &ovsdb::Store, inbox: &Inbox, key: Key) {
 
 /// Addresses of this machine, until the store stops: tunnels end at some of them.
 async fn addresses(netlink: &NetlinkStore, inbox: &Inbox) {
-    let mut changes = netlink.subscribe();
-    while let Some(batch) = changes.next().await {
-        let concerned = match &batch {
-            Batch::Resync => true,
-            Batch::Changes(changes) => {
-                changes.iter().any(|change| matches!(change, Change::Addresses { .. }))
-            }
-        };
-        if concerned {
-            inbox.key(Key::Settings);
-        }
-    }
+    let is_address = |change: &Change, _: &_| matches!(change, Change::Addresses { .. });
+    netlink.listen_if(&CancellationToken::new(), is_address, || inbox.key(Key::Settings)).await;
 }

@@ -3,7 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::{NetlinkStore, Readiness};
-use crate::change::Batch;
+use crate::change::{Batch, Change};
 use crate::snapshot::Snapshot;
 
 impl NetlinkStore {
@@ -33,6 +33,26 @@ impl NetlinkStore {
                 }
             }
         }
+    }
+
+    /// Calls `wake` after each batch with a change that `concerns` it, and when everything has to be looked at again; until
+    /// `stop` is cancelled or the store's task ends. As [`NetlinkStore::listen`] otherwise.
+    pub async fn listen_if(
+        &self,
+        stop: &CancellationToken,
+        concerns: impl Fn(&Change, &Snapshot) -> bool,
+        mut wake: impl FnMut(),
+    ) {
+        let hear = |batch: &Batch, now: &Snapshot| {
+            let concerned = match batch {
+                Batch::Resync => true,
+                Batch::Changes(changes) => changes.iter().any(|change| concerns(change, now)),
+            };
+            if concerned {
+                wake();
+            }
+        };
+        self.listen(stop, hear).await;
     }
 }
 

@@ -20,8 +20,18 @@ struct World {
 }
 
 impl World {
-    /// A listener that is subscribed.
+    /// A listener that is subscribed, and tells what it hears.
     async fn new(is_ready: bool) -> Self {
+        Self::with(is_ready, |store, stop, tell| async move {
+            store.listen(&stop, |batch, _| tell.try_send(batch.clone()).unwrap()).await;
+        })
+        .await
+    }
+
+    async fn with<Fut: Future<Output = ()> + Send + 'static>(
+        is_ready: bool,
+        listen: impl FnOnce(NetlinkStore, CancellationToken, mpsc::Sender<Batch>) -> Fut,
+    ) -> Self {
         let (snapshot_sender, snapshot) = watch::channel(Snapshot::default());
         let (readiness, readiness_receiver) = watch::channel(Readiness::Loading);
         let (batches, _) = broadcast::channel(2);
@@ -38,10 +48,7 @@ impl World {
         }
         let stop = CancellationToken::new();
         let (tell, heard) = mpsc::channel(16);
-        let listener = tokio::spawn({
-            let stop = stop.clone();
-            async move { store.listen(&stop, |batch, _| tell.try_send(batch.clone()).unwrap()).await }
-        });
+        let listener = tokio::spawn(listen(store, stop.clone(), tell));
         while batches.receiver_count() == 0 {
             tokio::task::yield_now().await;
         }
@@ -105,4 +112,27 @@ async fn a_store_that_was_read_before_is_told_once_and_a_listener_ends_with_it()
     drop(world.batches);
     world.listener.await.unwrap();
     assert_eq!(world.heard.recv().await, None);
+}
+
+#[tokio::test]
+async fn a_listener_to_some_changes_is_woken_by_these_and_by_a_fresh_start_alone() {
+    let concerns = |change: &Change, _: &Snapshot| matches!(change, Change::DevlinkPort { .. });
+    let mut world = World::with(false, |store, stop, tell| async move {
+        // Each time it is woken, it tells the mark of this test.
+        store.listen_if(&stop, concerns, || tell.try_send(Batch::Resync).unwrap()).await;
+    })
+    .await;
+    let port = Change::DevlinkPort { old: None, new: None };
+    let both = Batch::Changes(Arc::from([Change::Rule { old: None, new: None }, port]));
+    for (batch, wakes) in [(changes(), 0), (both, 1), (Batch::Resync, 1)] {
+        world.batches.send(batch.clone()).unwrap();
+        while world.batches.len() > 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::task::yield_now().await;
+        let heard = std::iter::from_fn(|| world.heard.try_recv().ok()).count();
+        assert_eq!(heard, wakes, "{batch:?}");
+    }
+    world.readiness.send_replace(Readiness::Ready);
+    world.next().await;
 }
