@@ -1,11 +1,15 @@
 //! Random trouble for isolation: pods with random addresses and ports, an agent and a kubelet that are killed.
 //!
-//! A number of pods are there all the time with nothing but random ports open, others share their addresses now and then. A
-//! prober sends to a port that nobody opens all the while, and nothing may get through; in the end the sets are those
-//! that the pods call for, and the kubelet, whose cgroup went with it now and then, reaches all pods.
+//! A number of pods are there all the time with nothing but random ports open, others share their addresses now and then,
+//! and visitors ([`visit`]) come with addresses of their own and go. A prober sends to a port that nobody opens all the
+//! while, and nothing may get through; in the end the sets are those that the pods call for, and the kubelet, whose cgroup
+//! went with it now and then, reaches all pods.
+
+mod visit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use causeway_rig::{Process, Rig};
@@ -71,35 +75,24 @@ pub async fn churn(rig: Arc<Rig>, name: &str, seed: u64, time: Duration) -> anyh
     let agent = world.agent(&DUAL).await?;
     world.converged().await?;
     let prober = world.probe(&guarded.concat()).await?;
-    let end = Instant::now() + time;
-    let mut there = BTreeMap::new();
-    let mut done = 0_usize;
-    let (mut agents, mut kubelets) = (Deaths::new(&mut rng), Deaths::new(&mut rng));
-    // As much as the name of the test says, however slow the machine.
-    while Instant::now() < end || done < PODS as usize {
-        let acts: Vec<Act> = (0..AT_A_TIME * 4).filter_map(|_| draw(&mut rng, &mut there)).collect();
-        done += acts.len();
-        happen(&world, by_pod(acts)).await?;
-        if agents.due(&mut rng) {
-            die(&agent, &mut rng).await?;
-        }
-        if kubelets.due(&mut rng) {
-            kubelet_dies(&world, &kubelet, &mut rng).await?;
-        }
-    }
-    // Once more at the end, so that short runs have it too.
-    die(&agent, &mut rng).await?;
-    kubelet_dies(&world, &kubelet, &mut rng).await?;
+    let over = AtomicBool::new(false);
+    let visitors = visit::visitors(&world, &prober, rng.u64(..), &over);
+    let trouble = async {
+        let happened = trouble(&world, &agent, &kubelet, &mut rng, time).await;
+        over.store(true, Ordering::SeqCst);
+        happened
+    };
+    let (happened, visits) = futures::try_join!(trouble, visitors)?;
+    let Happened { there, done, agents, kubelets } = happened;
     world.ready().await?;
     world.converged().await?;
     world.until_kubelet_is_let_through().await?;
     kubelet.reaches_all().await?;
     let rounds = prober.found_no_hole(&world).await?;
     println!(
-        "{done} things happened to {} pods, {} deaths of the agent, {} of the kubelet, {rounds} rounds of probes",
+        "{done} things happened to {} pods, {visits} visitors came and went, {agents} deaths of the agent, {kubelets} of the \
+         kubelet, {rounds} rounds of probes",
         there.len(),
-        agents.count + 1,
-        kubelets.count + 1,
     );
     // The prober finds a hole where there is one: the pod of the last address is gone.
     world.delete(&format!("guarded-{}", GUARDED - 1)).await?;
@@ -115,6 +108,48 @@ pub async fn churn(rig: Arc<Rig>, name: &str, seed: u64, time: Duration) -> anyh
         .rig()
         .wait_for("the prober to find the address of a pod that is gone", crate::isolation::DEADLINE, look)
         .await
+}
+
+/// What happened.
+struct Happened {
+    /// Pods that are still there, and whether they run.
+    there: BTreeMap<String, bool>,
+    /// Things that were done to pods.
+    done: usize,
+    /// Deaths of the agent.
+    agents: usize,
+    /// Deaths of the kubelet.
+    kubelets: usize,
+}
+
+/// Lets things happen to pods, agent and kubelet.
+async fn trouble(
+    world: &World,
+    agent: &Process,
+    kubelet: &StandIn,
+    rng: &mut Rng,
+    time: Duration,
+) -> anyhow::Result<Happened> {
+    let end = Instant::now() + time;
+    let mut there = BTreeMap::new();
+    let mut done = 0_usize;
+    let (mut agents, mut kubelets) = (Deaths::new(rng), Deaths::new(rng));
+    // As much as the name of the test says, however slow the machine.
+    while Instant::now() < end || done < PODS as usize {
+        let acts: Vec<Act> = (0..AT_A_TIME * 4).filter_map(|_| draw(rng, &mut there)).collect();
+        done += acts.len();
+        happen(world, by_pod(acts)).await?;
+        if agents.due(rng) {
+            die(agent, rng).await?;
+        }
+        if kubelets.due(rng) {
+            kubelet_dies(world, kubelet, rng).await?;
+        }
+    }
+    // Once more at the end, so that short runs have it too.
+    die(agent, rng).await?;
+    kubelet_dies(world, kubelet, rng).await?;
+    Ok(Happened { there, done, agents: agents.count + 1, kubelets: kubelets.count + 1 })
 }
 
 fn guarded_addresses(number: u32) -> [String; 2] {

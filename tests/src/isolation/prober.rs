@@ -2,7 +2,7 @@
 //!
 //! It sends datagrams to a port of each address in turn. The kernel refuses those that the chain drops at once
 //! (`EPERM`), so a datagram that is taken is a hole. What else goes out is counted by a table of the test's own, after
-//! the chain.
+//! the chain. Addresses come and go while it runs: it says when it begins to probe one, and when it has stopped.
 
 use anyhow::{Context, ensure};
 use causeway_rig::{Process, Program};
@@ -13,15 +13,35 @@ use super::{DEADLINE, World};
 /// The port that nobody opens.
 pub const PORT: u16 = 9;
 
-/// Prints a number of rounds now and then, and every hole. `sys.argv[1]` is the port, the rest addresses.
+/// Where it is told, in the node, which addresses come and go.
+const CONTROL: u16 = 9409;
+
+/// Prints a number of rounds now and then, and every hole. `sys.argv[1]` is the port, `sys.argv[2]` that of [`CONTROL`], the
+/// rest addresses. What it is told there, `probe` or `leave` and an address, is printed once it is done.
 const SCRIPT: &str = r#"
 import errno, socket, sys
 port = int(sys.argv[1])
-targets = [(socket.AF_INET6 if ":" in a else socket.AF_INET, a) for a in sys.argv[2:]]
-sockets = {f: socket.socket(f, socket.SOCK_DGRAM) for f, _ in targets}
+control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+control.bind(("127.0.0.1", int(sys.argv[2])))
+control.setblocking(False)
+targets = dict.fromkeys(sys.argv[3:])
+sockets = {f: socket.socket(f, socket.SOCK_DGRAM) for f in (socket.AF_INET, socket.AF_INET6)}
 rounds = 0
+def told():
+    while True:
+        try:
+            word, address = control.recv(200).decode().split()
+        except BlockingIOError:
+            return
+        if word == "probe":
+            targets[address] = None
+        else:
+            targets.pop(address, None)
+        print(word, address, flush=True)
 while True:
-    for family, address in targets:
+    told()
+    for address in targets:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
         try:
             sockets[family].sendto(b"x", (address, port))
             print("hole", address, flush=True)
@@ -64,18 +84,11 @@ impl World {
     /// # Errors
     /// It does not start.
     pub async fn probe(&self, addresses: &[String]) -> anyhow::Result<Prober> {
-        let of = |six: bool| {
-            addresses.iter().filter(move |a| a.contains(':') == six).cloned().collect::<Vec<_>>().join(", ")
-        };
-        let mut witness = WITNESS.to_owned();
-        for (set, elements) in [("targets", of(false)), ("targets6", of(true))] {
-            if !elements.is_empty() {
-                witness = format!("{witness}add element inet witness {set} {{ {elements} }}\n");
-            }
-        }
-        self.nft_run(&witness).await?;
-        let program =
-            Program::new("python3").named("prober").args(["-c", SCRIPT, &PORT.to_string()]).args(addresses);
+        self.nft_run(&format!("{WITNESS}{}", watched("add", addresses))).await?;
+        let program = Program::new("python3")
+            .named("prober")
+            .args(["-c", SCRIPT, &PORT.to_string(), &CONTROL.to_string()])
+            .args(addresses);
         let process = self.node.spawn(program).await?;
         process.says(0, "rounds 1\n", DEADLINE).await?;
         Ok(Prober { process })
@@ -93,7 +106,45 @@ impl World {
     }
 }
 
+/// What nft is told about addresses that the witness counts for, or no longer.
+fn watched(verb: &str, addresses: &[String]) -> String {
+    let lines = addresses.iter().map(|address| {
+        let set = if address.contains(':') { "targets6" } else { "targets" };
+        format!("{verb} element inet witness {set} {{ {address} }}\n")
+    });
+    lines.collect()
+}
+
 impl Prober {
+    /// Probes these addresses as well, from when this returns at the latest.
+    ///
+    /// # Errors
+    /// The prober or nft does not answer.
+    pub async fn also(&self, world: &World, addresses: &[String]) -> anyhow::Result<()> {
+        world.nft_run(&watched("add", addresses)).await?;
+        self.tell(world, "probe", addresses).await
+    }
+
+    /// Probes these addresses no longer when this returns.
+    ///
+    /// # Errors
+    /// The prober or nft does not answer.
+    pub async fn no_longer(&self, world: &World, addresses: &[String]) -> anyhow::Result<()> {
+        self.tell(world, "leave", addresses).await?;
+        world.nft_run(&watched("delete", addresses)).await
+    }
+
+    async fn tell(&self, world: &World, word: &str, addresses: &[String]) -> anyhow::Result<()> {
+        let lines = addresses
+            .iter()
+            .map(|address| format!("echo '{word} {address}' >/dev/udp/127.0.0.1/{CONTROL}\n"));
+        world.node.exec(["bash", "-ec", &lines.collect::<String>()]).await?;
+        for address in addresses {
+            self.process.says(0, &format!("{word} {address}\n"), DEADLINE).await?;
+        }
+        Ok(())
+    }
+
     /// How many rounds it has told of, and every line about anything else.
     ///
     /// # Errors
@@ -102,8 +153,8 @@ impl Prober {
         let log = self.process.log_text()?;
         let rounds =
             log.lines().filter_map(|line| line.strip_prefix("rounds ")?.parse().ok()).max().unwrap_or(0);
-        let others =
-            log.lines().filter(|line| !line.starts_with("rounds ")).take(20).map(str::to_owned).collect();
+        let is_usual = |line: &str| ["rounds ", "probe ", "leave "].iter().any(|word| line.starts_with(word));
+        let others = log.lines().filter(|line| !is_usual(line)).take(20).map(str::to_owned).collect();
         Ok((rounds, others))
     }
 

@@ -14,9 +14,15 @@ use causeway_rig::{Level, RigOptions, SharedRig, Suite};
 
 fn main() -> ExitCode {
     let rig = SharedRig::new(RigOptions::bare());
+    let cluster_of_its_own = SharedRig::new(RigOptions::bare());
     let level = Level::Switch;
     Suite::new()
-        .test_in(&rig, level, "chain_sets_and_rules_are_those_of_the_captured_run", listing::captured)
+        .test_in(
+            &cluster_of_its_own,
+            level,
+            "chain_sets_and_rules_are_those_of_the_captured_run",
+            listing::captured,
+        )
         .test_in(&rig, level, "each_family_of_the_cluster_has_its_rules", listing::families)
         .test_in(&rig, level, "sets_follow_the_pods_of_the_whole_cluster", pods::follow)
         .test_in(&rig, level, "one_bad_pod_at_the_start_does_not_keep_the_others_out", pods::bad_pod)
