@@ -2,7 +2,6 @@
 //!
 //! Source: ovn-kubernetes `default_node_network_controller.go`; ovn-controller(8).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,9 +15,9 @@ ovsdb::table! {
     /// The configuration as a whole; one row.
     pub struct Settings in "Open_vSwitch" {
         /// Settings of OVN and others.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
         /// Settings of Open vSwitch.
-        other_config: BTreeMap<String, String>,
+        other_config: Pairs,
     }
 }
 

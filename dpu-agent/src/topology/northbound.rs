@@ -3,14 +3,14 @@
 //! Only the columns that some row of ours sets are declared, so that nothing else is read or written. All of them are
 //! in OVN 25.03 (schema 7.11) and later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use ovsdb::Uuid;
+use ovsdb::{LiteMap, Uuid};
 
 use super::mark;
 
-/// Pairs of text, as `external_ids` and `options` are.
-pub type Pairs = BTreeMap<String, String>;
+/// Pairs of text, as `external_ids` and `options` are: a few in each of many thousand rows.
+pub type Pairs = LiteMap<String, String>;
 
 ovsdb::table! {
     /// The database itself; one row.
@@ -18,7 +18,7 @@ ovsdb::table! {
         /// Name of the zone.
         name: String,
         /// Options of northd; it writes some of its own.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// Sequence number of what clients want to see applied.
         nb_cfg: i64,
         /// The highest number that every chassis has applied.
@@ -34,7 +34,7 @@ ovsdb::table! {
         /// Name, unique.
         name: String,
         /// Meter of each protocol.
-        meters: BTreeMap<String, String>,
+        meters: Pairs,
     }
     /// By name.
     index by_name = |copp| Some(copp.name.as_str());
@@ -90,9 +90,9 @@ ovsdb::table! {
         /// Groups of load balancers.
         load_balancer_group: BTreeSet<Uuid>,
         /// Settings.
-        other_config: BTreeMap<String, String>,
+        other_config: Pairs,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |switch| Some(switch.name.as_str());
@@ -114,11 +114,11 @@ ovsdb::table! {
         /// Addresses.
         addresses: BTreeSet<String>,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// The VLAN that it asks for.
         tag_request: Option<i64>,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |port| Some(port.name.as_str());
@@ -142,9 +142,9 @@ ovsdb::table! {
         /// Its limits.
         copp: Option<Uuid>,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |router| Some(router.name.as_str());
@@ -174,11 +174,11 @@ ovsdb::table! {
         /// The port of another router that it is wired to.
         peer: Option<String>,
         /// Settings of router advertisements.
-        ipv6_ra_configs: BTreeMap<String, String>,
+        ipv6_ra_configs: Pairs,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |port| Some(port.name.as_str());
@@ -214,7 +214,7 @@ ovsdb::table! {
         /// Table of the route.
         route_table: String,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
 }
 
@@ -230,7 +230,7 @@ ovsdb::table! {
         /// The next routers.
         nexthops: BTreeSet<String>,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
 }
 
@@ -250,9 +250,9 @@ ovsdb::table! {
         /// What else has to hold, as an expression of OVN.
         condition as "match": String,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
 }
 
@@ -274,9 +274,9 @@ ovsdb::table! {
         /// Limit of the log.
         meter: Option<String>,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
 }
 
@@ -290,7 +290,7 @@ ovsdb::table! {
         /// Their access rules.
         acls: BTreeSet<Uuid>,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |group| Some(group.name.as_str());

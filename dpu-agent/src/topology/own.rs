@@ -207,20 +207,24 @@ impl Owner {
 
     /// An access rule of one of its switches.
     pub(super) fn switch_rule(&self, rule: &Acl) -> Option<Part> {
-        acl::NETPOL_NODE.is_of(&self.names.controller(), &rule.external_ids).then_some(Part::Node)
+        acl::NETPOL_NODE
+            .is_of(&self.names.controller(), |key| rule.external_ids.get(key))
+            .then_some(Part::Node)
     }
 
     /// An access rule of one of its port groups.
     pub(super) fn group_rule(&self, rule: &Acl) -> Option<Part> {
         let controller = self.names.controller();
-        let ours = acl::NETPOL_DEFAULT.is_of(&controller, &rule.external_ids)
-            || acl::MULTICAST_CLUSTER.is_of(&controller, &rule.external_ids);
+        let ours = acl::NETPOL_DEFAULT.is_of(&controller, |key| rule.external_ids.get(key))
+            || acl::MULTICAST_CLUSTER.is_of(&controller, |key| rule.external_ids.get(key));
         ours.then_some(Part::Network)
     }
 
     /// A port group.
     pub(super) fn group(&self, group: &PortGroup) -> Option<Part> {
-        port_group::CLUSTER.is_of(&self.names.controller(), &group.external_ids).then_some(Part::Network)
+        port_group::CLUSTER
+            .is_of(&self.names.controller(), |key| group.external_ids.get(key))
+            .then_some(Part::Network)
     }
 
     /// Names of its port groups.

@@ -11,6 +11,7 @@ use causeway_net::network::name::{NetworkName, NodeName};
 use ovsdb::{Claim, Desired, DiffError, Snapshot, Transaction, Uuid, diff};
 
 use super::mark::pairs;
+use super::northbound::Pairs;
 use super::plan::ChassisRow;
 use super::write::{Outcome, WriteError, commit};
 
@@ -24,7 +25,7 @@ ovsdb::table! {
         /// Ends of tunnels to it.
         encaps: BTreeSet<Uuid>,
         /// Settings; `is-remote` tells that it belongs to another zone.
-        other_config: BTreeMap<String, String>,
+        other_config: Pairs,
     }
     /// By name.
     index by_name = |chassis| Some(chassis.name.as_str());
@@ -40,7 +41,7 @@ ovsdb::table! {
         /// Name of the chassis.
         chassis_name: String,
         /// Settings.
-        options: BTreeMap<String, String>,
+        options: Pairs,
     }
     /// By kind and address.
     index by_tunnel = |end| Some(tunnel_key(&end.kind, &end.ip));

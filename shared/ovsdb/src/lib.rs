@@ -49,10 +49,11 @@ mod value;
 
 pub use change::{Change, RowChange};
 pub use client::{Client, ClientError};
-pub use column::{Arity, Column, Scalar, Shape, ShapeError};
+pub use column::{Arity, Column, MapColumn, Scalar, Shape, ShapeError};
 pub use connection::{CallError, ConnectionError};
 pub use decoder::{DecodeError, Decoder};
 pub use diff::{Claim, Desired, DiffError, diff, pair};
+pub use litemap::LiteMap;
 pub use options::Options;
 pub use remote::{HostPort, Remote, RemoteError, Remotes};
 pub use row::{ColumnRef, ColumnSpec, Index, Indexed, Row, TableSpec};

@@ -40,7 +40,7 @@ fn an_uplink_gives_bridge_addresses_and_next_hops_and_a_bridge_network_of_its_ow
     let exit = exit(Some(&state(|_| {})));
     let rows = rows_of(&plan(&cluster, &layer3(&cluster), &node(1), &exit, []));
     let outside = &rows.switch_ports["br-blue_cluster_udn_blue_node1"];
-    assert_eq!(outside.row.options["network_name"], "cluster_udn_blue");
+    assert_eq!(outside.row.options.get("network_name").unwrap(), "cluster_udn_blue");
     assert_eq!(outside.row.tag_request, None);
     let port = &rows.router_ports["rtoe-GR_cluster_udn_blue_node1"].row;
     assert_eq!(port.mac, "02:42:ac:13:00:02");
@@ -48,7 +48,7 @@ fn an_uplink_gives_bridge_addresses_and_next_hops_and_a_bridge_network_of_its_ow
     let out = rows.routes.iter().find(|route| route.row.ip_prefix == "0.0.0.0/0").unwrap();
     assert_eq!(out.row.nexthop, "172.19.0.1");
     let router = &rows.routers["GR_cluster_udn_blue_node1"];
-    assert_eq!(router.row.options["chassis"], "c1", "the chassis is the node's all the same");
+    assert_eq!(router.row.options.get("chassis").unwrap(), "c1", "the chassis is the node's all the same");
     assert_eq!(router.load_balancer_groups.len(), 2, "node ports are on in the cluster");
     assert!(rows.policies.iter().any(|policy| policy.row.condition.contains("172.19.0.2")));
 }

@@ -37,11 +37,13 @@ fn both_families_have_routes_translations_and_rules_of_their_own() {
     }
     assert_eq!(policies(&rows).len(), 4, "node and masquerade address of each family");
     let ids = &rows.routers["GR_cluster_udn_blue_node1"].row.external_ids;
-    assert_eq!(ids["physical_ips"], "172.18.0.2,fc00::2,169.254.0.11,fd69::b");
+    assert_eq!(ids.get("physical_ips").unwrap(), "172.18.0.2,fc00::2,169.254.0.11,fd69::b");
     let config = &rows.switches["cluster_udn_blue_node1"].row.other_config;
     assert_eq!(*config, pairs([("subnet", "10.200.0.0/24"), ("ipv6_prefix", "fd20:0:0:1::")]));
-    let hairpin =
-        rows.acls.iter().find(|(_, acl)| acl.external_ids[super::super::mark::OWNER_TYPE] == "NetpolDefault");
+    let hairpin = rows
+        .acls
+        .iter()
+        .find(|(_, acl)| acl.external_ids.get(super::super::mark::OWNER_TYPE).unwrap() == "NetpolDefault");
     assert_eq!(hairpin.unwrap().1.condition, "(ip4.src == 169.254.0.5 || ip6.src == fd69::5)");
 }
 
@@ -95,7 +97,7 @@ fn a_network_with_one_family_in_a_cluster_of_both_forces_both_join_addresses_but
     let (one, two) = (node_of(&cluster, 1, &[]), node_of(&cluster, 2, &[]));
     let rows = rows_of(&planned(&cluster, &layer2(&cluster), &one, std::slice::from_ref(&two)));
     let router = &rows.routers["GR_cluster_udn_blue_node1"].row;
-    assert_eq!(router.options["lb_force_snat_ip"], "100.65.0.2 fd99::2");
+    assert_eq!(router.options.get("lb_force_snat_ip").unwrap(), "100.65.0.2 fd99::2");
     let inner = &rows.router_ports["rtotr-GR_cluster_udn_blue_node1"].row.networks;
     assert_eq!(*inner, ["100.65.0.2/16", "100.88.0.5/31", "fd99::2/64"].map(str::to_owned).into());
     let transit = rows.routes.iter().filter(|route| route.parent == "cluster_udn_blue_transit_router");
@@ -116,7 +118,7 @@ fn an_ipv6_layer2_network_tells_its_hosts_about_the_router() {
         let port = &rows.router_ports["trtos-cluster_udn_blue_ovn_layer2_switch"].row;
         let config = &port.ipv6_ra_configs;
         assert_eq!(config.get("mtu").map(String::as_str), want);
-        assert_eq!(config["address_mode"], "dhcpv6_stateful");
+        assert_eq!(config.get("address_mode").unwrap(), "dhcpv6_stateful");
         assert_eq!(port.networks, ["10.200.0.1/16", "fd20::1/64"].map(str::to_owned).into());
         let link = &rows.router_ports["trtor-GR_cluster_udn_blue_node1"].row;
         assert_eq!(link.networks, ["100.88.0.4/31", "fd97::4/127"].map(str::to_owned).into());
@@ -336,13 +338,18 @@ fn multicast_adds_queriers_relays_and_rules() {
         ("mcast_ip4_src", "10.200.0.1"),
         ("mcast_ip6_src", "fe80::858:aff:fec8:1"),
     ] {
-        assert_eq!(config[key], want, "{key}");
+        assert_eq!(config.get(key).unwrap(), want, "{key}");
     }
-    assert_eq!(rows.routers["cluster_udn_blue_ovn_cluster_router"].row.options["mcast_relay"], "true");
+    assert_eq!(
+        rows.routers["cluster_udn_blue_ovn_cluster_router"].row.options.get("mcast_relay").unwrap(),
+        "true"
+    );
     let mut rules: Vec<String> = rows
         .acls
         .iter()
-        .filter(|(_, acl)| acl.external_ids[super::super::mark::OWNER_TYPE] == "MulticastCluster")
+        .filter(|(_, acl)| {
+            acl.external_ids.get(super::super::mark::OWNER_TYPE).unwrap() == "MulticastCluster"
+        })
         .map(|(_, acl)| format!("{} {} {} {}", acl.priority, acl.direction, acl.action, acl.condition))
         .collect();
     rules.sort();
@@ -449,8 +456,14 @@ fn the_published_layer3_vectors_hold() {
     ] {
         assert_eq!(found[port], want, "{port}");
     }
-    assert_eq!(rows.switches["isolatednet_transit_switch"].row.other_config["requested-tnl-key"], "16711685");
-    assert_eq!(rows.switch_ports["isolatednet_tstor-test-node"].row.options["requested-tnl-key"], "4");
+    assert_eq!(
+        rows.switches["isolatednet_transit_switch"].row.other_config.get("requested-tnl-key").unwrap(),
+        "16711685"
+    );
+    assert_eq!(
+        rows.switch_ports["isolatednet_tstor-test-node"].row.options.get("requested-tnl-key").unwrap(),
+        "4"
+    );
     let neighbours: Vec<&str> = rows.mac_bindings.iter().map(|binding| binding.ip.as_str()).collect();
     assert_eq!(neighbours, ["169.254.169.4", "169.254.169.2"]);
     let out: Vec<String> = routes(&rows).into_iter().filter(|route| route.starts_with("GR_")).collect();
@@ -471,11 +484,14 @@ fn the_published_layer2_vectors_hold() {
     let node = node_of(&cluster(), 3, &[]);
     let stale = node_of(&cluster(), 4, &[]);
     let rows = rows_of(&planned(&cluster(), &network, &node, &[stale]));
-    assert_eq!(rows.routers["isolatednet_transit_router"].row.options["requested-tnl-key"], "16715780");
+    assert_eq!(
+        rows.routers["isolatednet_transit_router"].row.options.get("requested-tnl-key").unwrap(),
+        "16715780"
+    );
     let switch = &rows.switches["isolatednet_ovn_layer2_switch"].row;
-    assert_eq!(switch.other_config["requested-tnl-key"], "16711685");
+    assert_eq!(switch.other_config.get("requested-tnl-key").unwrap(), "16711685");
     assert_eq!(rows.router_ports["trtos-isolatednet_ovn_layer2_switch"].row.mac, "0a:58:64:c8:00:01");
-    let key = |port: &str| rows.router_ports[port].row.options["requested-tnl-key"].clone();
+    let key = |port: &str| rows.router_ports[port].row.options.get("requested-tnl-key").unwrap().clone();
     assert_eq!(
         (key("trtor-GR_isolatednet_node3"), key("trtor-GR_isolatednet_node4")),
         ("14".into(), "15".into())
@@ -511,7 +527,7 @@ fn a_localnet_leads_into_the_network_of_the_underlay_that_it_names() {
         let network = network(&cluster(), PREFIX, &fields, 3, &[]).unwrap();
         let rows = rows_of(&planned(&cluster(), &network, &node(1), &[node(2)]));
         let port = &rows.switch_ports["cluster_udn_blue_ovn_localnet_port"].row;
-        assert_eq!((port.options["network_name"].as_str(), port.tag_request), (want, vlan));
+        assert_eq!((port.options.get("network_name").unwrap().as_str(), port.tag_request), (want, vlan));
         assert!(rows.load_balancer_groups.is_empty() && rows.routers.is_empty());
     }
 }

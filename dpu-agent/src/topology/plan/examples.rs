@@ -122,7 +122,7 @@ fn a_layer3_primary_network_is_as_the_worked_example() {
     assert_eq!(found[&format!("rtoe-GR_{b}_node1")], "02:42:ac:12:00:02 169.254.0.11/32 172.18.0.2/16");
     assert_eq!(found[&format!("{b}_rtots-node1")], "0a:58:64:58:00:02 100.88.0.2/16");
     let ids = &rows.routers[&format!("GR_{b}_node1")].row.external_ids;
-    assert_eq!(ids["physical_ips"], "172.18.0.2,169.254.0.11");
+    assert_eq!(ids.get("physical_ips").unwrap(), "172.18.0.2,169.254.0.11");
     assert!(!options(&rows, &format!("GR_{b}_node1")).contains_key("snat-ct-zone"));
     // One switch port, one route for its subnet and one for its join address: that is all of the other node.
     let other = &planned(&cluster, &layer3(&cluster), &node(1), &[node(2)]).parts[&remote(2)];

@@ -59,7 +59,7 @@ pub(super) fn port_groups(cx: &Cx<'_>, rows: &mut Rows) -> Result<(), PlanError>
     let cluster = cluster_group(cx);
     let routers = router_group(cx);
     for id in [&cluster, &routers] {
-        rows.port_groups.insert(id.hashed_name(), id.external_ids().clone());
+        rows.port_groups.insert(id.hashed_name(), pairs(id.external_ids()));
     }
 
     let hairpin: Vec<String> = cx
@@ -130,7 +130,7 @@ fn rule(id: &ObjectId, direction: Direction, priority: i64, condition: String, a
         log: false,
         meter: Some(ACL_METER.to_owned()),
         options,
-        external_ids: id.external_ids().clone(),
+        external_ids: pairs(id.external_ids()),
     }
 }
 

@@ -15,7 +15,7 @@ use super::super::cluster::Cluster;
 use super::super::exit::{Exit, ExitError};
 use super::super::network::Network;
 use super::super::node::ZoneNode;
-use super::super::northbound::{LogicalRouter, LogicalSwitch};
+use super::super::northbound::{LogicalRouter, LogicalSwitch, Pairs};
 use super::super::own::Owner;
 use super::super::plan::{Part, Plan, PlanError, plan, remote_chassis};
 use super::super::southbound::write_chassis;
@@ -229,7 +229,7 @@ impl TopologyRoom {
         let have = self.northbound.current().map_err(WriteError::from)?;
         let owner = Owner::new(&network.name, self.node(), &self.zone.default_join);
         let mut others = BTreeSet::new();
-        let mut note = |ids: &BTreeMap<String, String>| {
+        let mut note = |ids: &Pairs| {
             if let Some(other) = ids.get(super::super::mark::NETWORK) {
                 let other = NetworkName::from(other.as_str());
                 if other != network.name && other.ovn_prefix() == network.name.ovn_prefix() {

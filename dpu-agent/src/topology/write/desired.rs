@@ -8,7 +8,7 @@ use ovsdb::{Claim, Desired, DiffError, Row, Snapshot, Uuid};
 use super::super::mark;
 use super::super::northbound::{
     Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
-    LogicalSwitchPort, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
+    LogicalSwitchPort, Nat, Pairs, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
 };
 use super::super::own::Owner;
 use super::super::plan::{COPP, Part};
@@ -330,7 +330,7 @@ impl<'a> Builder<'a> {
         &mut self,
         by_name: ovsdb::Index<T>,
         name: &str,
-        ids: fn(&T) -> &BTreeMap<String, String>,
+        ids: fn(&T) -> &Pairs,
     ) -> Option<(Uuid, &'a T)> {
         let (have, network) = (self.have, &self.scope.owner.network);
         // A row without marks has lost them: its name is one that only this network's rows have. No name of another
@@ -352,17 +352,17 @@ impl<'a> Builder<'a> {
 
 /// A row that carries marks.
 trait Marked: Row {
-    fn ids() -> ovsdb::ColumnRef<Self, BTreeMap<String, String>>;
+    fn ids() -> ovsdb::ColumnRef<Self, Pairs>;
 }
 
 impl Marked for LogicalSwitch {
-    fn ids() -> ovsdb::ColumnRef<Self, BTreeMap<String, String>> {
+    fn ids() -> ovsdb::ColumnRef<Self, Pairs> {
         Self::external_ids()
     }
 }
 
 impl Marked for LogicalRouter {
-    fn ids() -> ovsdb::ColumnRef<Self, BTreeMap<String, String>> {
+    fn ids() -> ovsdb::ColumnRef<Self, Pairs> {
         Self::external_ids()
     }
 }

@@ -67,10 +67,10 @@ impl<const N: usize> Kind<N> {
         ObjectId { text, external_ids }
     }
 
-    /// Whether a row's `external_ids` say that it is of this kind and of this owner.
+    /// Whether a row's `external_ids`, of which `note` gives one by its key, say that it is of this kind and of this owner.
     #[must_use]
-    pub fn is_of(&self, controller: &str, external_ids: &BTreeMap<String, String>) -> bool {
-        let has = |key: &str, value: &str| external_ids.get(key).is_some_and(|found| found == value);
+    pub fn is_of<'a>(&self, controller: &str, note: impl Fn(&str) -> Option<&'a String>) -> bool {
+        let has = |key: &str, value: &str| note(key).is_some_and(|found| found == value);
         has(OWNER_TYPE, self.owner_type) && has(OWNER_CONTROLLER, controller)
     }
 }
@@ -344,8 +344,9 @@ mod tests {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
         assert_eq!(node.external_ids(), &want);
-        assert!(acl::NETPOL_NODE.is_of(DEFAULT, &want));
-        assert!(!acl::NETPOL_NODE.is_of(BLUE, &want) && !acl::NETPOL_DEFAULT.is_of(DEFAULT, &want));
+        let note = |key: &str| want.get(key);
+        assert!(acl::NETPOL_NODE.is_of(DEFAULT, note));
+        assert!(!acl::NETPOL_NODE.is_of(BLUE, note) && !acl::NETPOL_DEFAULT.is_of(DEFAULT, note));
 
         let block = cidr_value("2010:100:200::/60".parse().unwrap());
         let dhcp = other::DHCP_VIRTUAL_MACHINE.id("bluenet-network-controller", ["foo/vm1", &block]);

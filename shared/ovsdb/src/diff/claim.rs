@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Outlook;
-use crate::column::Scalar;
+use crate::column::MapColumn;
 use crate::row::{ColumnRef, Index, Row};
 use crate::value::Atom;
 use uuid::Uuid;
@@ -113,9 +113,9 @@ impl<T: Row> Claim<T> {
 
     /// Owns these keys of a map: those without a wanted value are removed, all other keys survive.
     #[must_use]
-    pub fn keys<K: Scalar, V>(
+    pub fn keys<C: MapColumn>(
         self,
-        column: ColumnRef<T, BTreeMap<K, V>>,
+        column: ColumnRef<T, C>,
         keys: impl IntoIterator<Item = impl Into<Atom>>,
     ) -> Self {
         let keys: BTreeSet<Atom> = keys.into_iter().map(Into::into).collect();
@@ -159,9 +159,9 @@ impl<T: Row> Claim<T> {
 
     /// A new row is only inserted while no other row has the same values under these keys of a map.
     #[must_use]
-    pub fn unique_keys<K: Scalar, V>(
+    pub fn unique_keys<C: MapColumn>(
         mut self,
-        column: ColumnRef<T, BTreeMap<K, V>>,
+        column: ColumnRef<T, C>,
         keys: impl IntoIterator<Item = impl Into<Atom>>,
     ) -> Self {
         self.unique.push(Unique::Keys(column.name(), keys.into_iter().map(Into::into).collect()));
