@@ -17,12 +17,16 @@ pub const POD_NETWORKS: &str = "k8s.ovn.org/pod-networks";
 /// Role of the default network in a pod that has a primary network of its own: there for probes alone.
 const INFRASTRUCTURE_LOCKED: &str = "infrastructure-locked";
 
+/// Pods per page of the list. There are thousands, and rules are complete only with the last page: fewer turns between the API
+/// server and the agent outweigh the larger page, of which nothing stays.
+const PAGE_SIZE: u32 = 500;
+
 /// What is watched: pods of the whole cluster that have not ended, since a host can reach those of other nodes too.
 ///
 /// Differs from upstream, which keeps completed pods in its sets: their addresses are free for others.
 #[must_use]
 pub fn config() -> watcher::Config {
-    watch::config().fields("status.phase!=Succeeded,status.phase!=Failed")
+    watch::config().fields("status.phase!=Succeeded,status.phase!=Failed").page_size(PAGE_SIZE)
 }
 
 /// The watched part of a Pod.
