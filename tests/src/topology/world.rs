@@ -14,11 +14,12 @@ use causeway_dpu_agent::topology::network::Network;
 use causeway_dpu_agent::topology::networks;
 use causeway_dpu_agent::topology::node::ZoneNode;
 use causeway_dpu_agent::topology::northbound::{self, LogicalSwitch};
-use causeway_dpu_agent::topology::plan::{ZoneOptions, plan, zone};
+use causeway_dpu_agent::topology::plan::{Ways, ZoneOptions, plan, service_addresses, zone};
+use causeway_dpu_agent::topology::service::{DefaultService, ServiceName};
 use causeway_dpu_agent::topology::write::{Parts, Zone};
 use causeway_net::network::name::NetworkName;
 use causeway_rig::{KUBECONFIG, Node, OvnZone, Ovs, Process, Program, Rig, RigOptions};
-use k8s_openapi::api::core::v1::Node as NodeObject;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use ovsdb::{Remote, Snapshot, Store, Uuid};
@@ -205,6 +206,8 @@ pub struct World {
     pub nodes: BTreeMap<u16, BTreeMap<String, String>>,
     /// Networks by name.
     pub networks: BTreeMap<String, NetworkSpec>,
+    /// Services that networks reach: at first the API server's own one.
+    pub services: BTreeMap<ServiceName, DefaultService>,
     _stop: DropGuard,
 }
 
@@ -240,10 +243,33 @@ impl World {
             store,
             nodes: BTreeMap::new(),
             networks: BTreeMap::new(),
+            services: BTreeMap::new(),
             _stop: stop.drop_guard(),
         };
         world.join(1).await?;
+        // The API server makes it after it is ready.
+        let look = || async {
+            let service =
+                world.service("default", "kubernetes").await.map_err(|error| format!("{error:#}"))?;
+            service.filter(|service| !service.addresses.is_empty()).ok_or_else(|| "no Service".to_owned())
+        };
+        let service = world.rig.wait_for("Service default/kubernetes", DEADLINE, look).await?;
+        world.services.insert(service.name.clone(), service);
         Ok(world)
+    }
+
+    /// A Service as the API server has it.
+    ///
+    /// # Errors
+    /// The API server does not answer.
+    pub async fn service(&self, namespace: &str, name: &str) -> anyhow::Result<Option<DefaultService>> {
+        let api: Api<Service> = Api::namespaced(self.rig.client(), namespace);
+        let spec = api.get_opt(name).await?.and_then(|service| service.spec);
+        let addresses = spec.and_then(|spec| spec.cluster_ips).map(|all| {
+            let addresses = all.iter().filter_map(|text| text.parse().ok());
+            DefaultService { name: ServiceName::new(namespace, name), addresses: addresses.collect() }
+        });
+        Ok(addresses)
     }
 
     fn node_api(&self) -> Api<NodeObject> {
@@ -439,7 +465,8 @@ impl World {
         self.rig.wait_for(&format!("{many} transactions"), DEADLINE, look).await
     }
 
-    /// What differs between the Northbound database and what the planners say of [`World::nodes`] and [`World::networks`].
+    /// What differs between the Northbound database and what the planners say of [`World::nodes`], [`World::networks`] and
+    /// [`World::services`].
     ///
     /// # Errors
     /// The inputs of the world itself are not what they should be.
@@ -472,9 +499,13 @@ impl World {
         if !writer.change(have)?.is_empty() {
             differences.push("rows of the zone".to_owned());
         }
+        let services: Vec<DefaultService> = self.services.values().cloned().collect();
+        if !Zone::services_change(&service_addresses(&cluster, &services), true, have)?.is_empty() {
+            differences.push("addresses of services".to_owned());
+        }
         for network in &all {
             let exit = Exit::of_node(network, &own);
-            let plan = plan(&cluster, network, &own, &exit, &nodes);
+            let plan = plan(&cluster, network, &own, Ways { exit: &exit, services: &services }, &nodes);
             ensure!(plan.problems.is_empty(), "{}: {:?}", network.name, plan.problems);
             match writer.network_change(&network.name, &plan, &Parts::all(), have) {
                 Ok(change) if change.is_empty() => {}
@@ -579,8 +610,8 @@ pub type Rows = BTreeMap<(&'static str, Uuid), String>;
 #[must_use]
 pub fn rows(have: &Snapshot) -> Rows {
     use northbound::{
-        Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitchPort,
-        Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
+        Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+        LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
     };
     let mut rows = Rows::new();
     add::<Copp>(&mut rows, have);
@@ -598,6 +629,7 @@ pub fn rows(have: &Snapshot) -> Rows {
     add::<Acl>(&mut rows, have);
     add::<PortGroup>(&mut rows, have);
     add::<StaticMacBinding>(&mut rows, have);
+    add::<AddressSet>(&mut rows, have);
     rows
 }
 

@@ -5,11 +5,11 @@ use causeway_netlink::{Batch, Change, NetlinkStore};
 use ovsdb::{Event, Events};
 
 use super::super::write::Zone;
-use super::Databases;
 use super::inbox::{Inbox, Key, Stir};
 use super::metrics::Metrics;
 use super::pass::{SharedBook, TopologyRoom};
 use super::touched::{Finder, Holders};
+use super::{Databases, service_changed};
 
 impl Holders for SharedBook {
     fn holder(&self, prefix: &str) -> Option<NetworkName> {
@@ -31,7 +31,7 @@ pub(super) fn all(room: &TopologyRoom, databases: &Databases) -> impl Future<Out
     let (metrics, netlink) = (room.metrics.clone(), room.chassis.netlink.clone());
     // Addresses of this machine count only where somebody named some of them.
     let to_addresses = !room.chassis.ovn.encap_ips.is_empty();
-    let databases = databases.clone();
+    let (databases, services) = (databases.clone(), room.services.clone());
     async move {
         let rows = rows(&databases.northbound, events, &zone, &book, &inbox, &metrics);
         let addresses = async {
@@ -46,6 +46,7 @@ pub(super) fn all(room: &TopologyRoom, databases: &Databases) -> impl Future<Out
             () = whole(&databases.southbound, &inbox, Key::Chassis) => {}
             () = whole(&databases.vswitch, &inbox, Key::Settings) => {}
             () = addresses => {}
+            () = services.late(|name| service_changed(name, &book, &inbox)) => {}
         }
     }
 }
@@ -66,6 +67,7 @@ async fn rows(
                 None => return,
                 Some(Event::Resync(_)) => {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Services);
                     inbox.key(Key::Leftovers);
                     let networks: Vec<NetworkName> = book.lock().names().cloned().collect();
                     inbox.network(&NetworkName::default_network(), Stir::All);
@@ -85,6 +87,9 @@ async fn rows(
                     if touched.zone {
                         inbox.key(Key::Zone);
                     }
+                    if touched.services {
+                        inbox.key(Key::Services);
+                    }
                 }
             },
             changed = status.changed() => {
@@ -94,6 +99,7 @@ async fn rows(
                 // What waited for the connection goes on; what happened meanwhile is told as changes.
                 if status.borrow_and_update().is_synced() {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Services);
                     inbox.key(Key::Leftovers);
                     inbox.wake_waiting();
                 }
