@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         .test(level, "what_cannot_be_used_is_told_and_the_others_go_on", bad::inputs)
         .test(level, "a_masquerade_subnet_without_room_for_networks_ends_the_start", bad::masquerade)
         .test(level, "a_database_that_refuses_writes_is_told_and_tried_again", database::read_only)
+        .test(level, "a_full_database_is_told_and_filled_once_there_is_room", database::full)
         .test(
             level,
             "a_database_of_an_older_schema_is_told_and_followed_once_it_is_converted",
