@@ -13,7 +13,7 @@ use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::network::Network;
 use causeway_dpu_agent::topology::networks;
 use causeway_dpu_agent::topology::node::ZoneNode;
-use causeway_dpu_agent::topology::northbound::{self, LogicalSwitch};
+use causeway_dpu_agent::topology::northbound;
 use causeway_dpu_agent::topology::plan::{Ways, ZoneOptions, plan, service_addresses, zone};
 use causeway_dpu_agent::topology::service::{DefaultService, ServiceName};
 use causeway_dpu_agent::topology::write::{Parts, Zone};
@@ -22,11 +22,15 @@ use causeway_rig::{KUBECONFIG, Node, OvnZone, Ovs, Process, Program, Rig, RigOpt
 use k8s_openapi::api::core::v1::{Node as NodeObject, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use ovsdb::{Remote, Snapshot, Store, Uuid};
+use ovsdb::{Remote, Snapshot, Store};
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::manifests;
+
+mod rows;
+
+pub use self::rows::{Rows, rows};
 
 /// Longer than anything here takes on a loaded machine.
 pub const DEADLINE: Duration = Duration::from_mins(1);
@@ -601,38 +605,4 @@ impl World {
         };
         self.rig.wait_for(&format!("an Event {reason} about {kind} {name}: {text}"), DEADLINE, look).await
     }
-}
-
-/// Rows as text, with their identity: two snapshots with equal rows hold the same rows.
-pub type Rows = BTreeMap<(&'static str, Uuid), String>;
-
-/// All rows of the topology's tables, but for the one of the database itself, which OVN counts in.
-#[must_use]
-pub fn rows(have: &Snapshot) -> Rows {
-    use northbound::{
-        Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
-        LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
-    };
-    let mut rows = Rows::new();
-    add::<Copp>(&mut rows, have);
-    add::<Meter>(&mut rows, have);
-    add::<MeterBand>(&mut rows, have);
-    add::<LoadBalancerGroup>(&mut rows, have);
-    add::<LogicalSwitch>(&mut rows, have);
-    add::<LogicalSwitchPort>(&mut rows, have);
-    add::<LogicalRouter>(&mut rows, have);
-    add::<LogicalRouterPort>(&mut rows, have);
-    add::<GatewayChassis>(&mut rows, have);
-    add::<StaticRoute>(&mut rows, have);
-    add::<RouterPolicy>(&mut rows, have);
-    add::<Nat>(&mut rows, have);
-    add::<Acl>(&mut rows, have);
-    add::<PortGroup>(&mut rows, have);
-    add::<StaticMacBinding>(&mut rows, have);
-    add::<AddressSet>(&mut rows, have);
-    rows
-}
-
-fn add<T: ovsdb::Row>(rows: &mut Rows, have: &Snapshot) {
-    rows.extend(have.rows::<T>().map(|(uuid, row)| ((T::TABLE, uuid), format!("{row:?}"))));
 }

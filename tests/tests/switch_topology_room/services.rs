@@ -180,6 +180,16 @@ pub(crate) async fn gone() -> anyhow::Result<()> {
     world.nodes.entry(1).or_default().insert(key.to_owned(), shared);
     ensure!(routes(&world.converged().await?).len() == 2);
 
+    // Another subnet of this node: the route leads to its port there.
+    let key = "k8s.ovn.org/node-subnets";
+    let subnets =
+        r#"{"default":["10.128.1.0/24"],"cluster_udn_blue":["10.200.9.0/24"],"ns_far":["10.201.1.0/24"]}"#;
+    world.annotate("node1", &[(key, Some(subnets))]).await?;
+    world.nodes.entry(1).or_default().insert(key.to_owned(), subnets.to_owned());
+    let have = world.converged().await?;
+    let moved = "cluster_udn_blue_ovn_cluster_router default/kubernetes 10.96.0.1 10.200.9.2";
+    ensure!(routes(&have).len() == 2 && routes(&have).contains(moved), "{:?}", routes(&have));
+
     // Not allowed any more.
     agent.kill().await?;
     let on: Vec<&str> =

@@ -79,3 +79,22 @@ impl KindMeters {
         self.heard.set(jiff::Timestamp::now().as_second());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_of_one_kind_count_their_objects_together() {
+        let metrics = WatchMetrics::register(&mut Registry::default());
+        let (one, other, another_kind) =
+            (metrics.kind("Service"), metrics.kind("Service"), metrics.kind("Node"));
+        one.has(1);
+        other.has(3);
+        another_kind.has(7);
+        assert_eq!((one.objects.get(), another_kind.objects.get()), (4, 7));
+        one.has(1);
+        other.has(0);
+        assert_eq!(one.objects.get(), 1);
+    }
+}
