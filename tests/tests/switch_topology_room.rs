@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         .test(level, "rows_of_others_wake_nothing", hand::foreign)
         .test(level, "bytes_sent_to_the_database_follow_the_change", sent::bytes)
         .test(level, "routes_to_services_follow_them_and_a_restart_writes_nothing", services::follow)
+        .test(level, "a_pods_packet_to_a_service_leaves_by_the_nodes_own_port", services::packet)
         .test(level, "services_that_nobody_allows_or_that_went_meanwhile_leave_no_route", services::gone)
         .test(level, "networks_with_the_same_names_take_turns_and_the_lower_id_is_first", bad::prefixes)
         .test(level, "what_cannot_be_used_is_told_and_the_others_go_on", bad::inputs)

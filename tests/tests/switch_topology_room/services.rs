@@ -151,6 +151,53 @@ pub(crate) async fn follow() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// As OVN takes a packet of a pod: by the node's own port, behind an address that is the network's alone.
+pub(crate) async fn packet() -> anyhow::Result<()> {
+    let mut world = World::start().await?;
+    // Ports between a network and its node are bound to the node's own chassis.
+    let chassis = world.ovs.vsctl(["get", "Open_vSwitch", ".", "external_ids:system-id"]).await?;
+    let (key, chassis) = ("k8s.ovn.org/node-chassis-id", chassis.trim().trim_matches('"').to_owned());
+    world.annotate("node1", &[(key, Some(&chassis))]).await?;
+    world.nodes.entry(1).or_default().insert(key.to_owned(), chassis);
+    world.add(&networks()).await?;
+    let _agent = world.agent().await?;
+    world.ready().await?;
+    world.converged().await?;
+    for (switch, pod, gateway, own, behind) in [
+        (
+            "cluster_udn_blue_node1",
+            "10.200.1.7",
+            "0a:58:0a:c8:01:01",
+            "k8s-cluster_udn_blue_node1",
+            "169.254.0.12",
+        ),
+        (
+            "cluster_udn_green_ovn_layer2_switch",
+            "10.201.0.7",
+            "0a:58:0a:c9:00:01",
+            "k8s-cluster_udn_green_node1",
+            "169.254.0.14",
+        ),
+    ] {
+        let port = format!("pod-of-{switch}");
+        let addresses = format!("0a:58:00:00:00:07 {pod}");
+        world.zone.nbctl(["lsp-add", switch, &port, "--", "lsp-set-addresses", &port, &addresses]).await?;
+        world.zone.nbctl(["--timeout=60", "--wait=hv", "sync"]).await?;
+        let traced = async |service: &str| {
+            let packet = format!(
+                "inport == \"{port}\" && eth.src == 0a:58:00:00:00:07 && eth.dst == {gateway} && ip4.src == {pod} && \
+                 ip4.dst == {service} && ip.ttl == 64 && tcp.dst == 443"
+            );
+            world.machine.exec(["ovn-trace", "--ct=new", "--minimal", switch, &packet]).await
+        };
+        let (trace, leaves) = (traced("10.96.0.1").await?, format!("output(\"{own}\")"));
+        ensure!(trace.contains(&leaves) && trace.contains(&format!("ct_snat(ip4.src={behind})")), "{trace}");
+        let trace = traced("10.96.0.99").await?;
+        ensure!(!trace.contains(&leaves), "a Service that nobody allowed: {trace}");
+    }
+    Ok(())
+}
+
 pub(crate) async fn gone() -> anyhow::Result<()> {
     let mut world = World::start().await?;
     world.add(&networks()).await?;
