@@ -3,7 +3,7 @@
 //! In: networks, nodes and their annotations, where networks leave the node. Out: the rows, and only the changes that are
 //! needed to have them.
 //!
-//! * [`cluster`], [`network`], [`node`], [`exit`]: the inputs, parsed.
+//! * [`cluster`], [`network`], [`node`], [`exit`], [`service`]: the inputs, parsed.
 //! * [`plan`]: from inputs to [`rows`]. Pure.
 //! * [`northbound`]: the tables. [`mark`] and `own`: whose a row is.
 //! * [`southbound`]: chassis of other nodes; [`chassis_settings`]: this node's own.
@@ -11,7 +11,7 @@
 //!
 //! * [`room`]: watches all of that and keeps the databases so. All other modules do no I/O but for the write itself.
 //!
-//! Never writes what belongs to pods, services, policies or isolation.
+//! Never writes what belongs to pods, load balancers, policies or isolation.
 //!
 //! First file to read: [`plan`], then [`room`].
 
@@ -29,6 +29,7 @@ mod own;
 pub mod plan;
 pub mod room;
 pub mod rows;
+pub mod service;
 pub mod southbound;
 pub mod write;
 

@@ -16,7 +16,9 @@ use causeway_dpu_agent::topology::cluster::{ACL_LOG_RATE, COPP_RATE, Cluster};
 use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::network::Network;
 use causeway_dpu_agent::topology::node::ZoneNode;
-use causeway_dpu_agent::topology::plan::{Plan, ZoneOptions, plan, zone};
+use causeway_dpu_agent::topology::plan::{Plan, Ways, ZoneOptions, plan, service_addresses, zone};
+use causeway_dpu_agent::topology::rows::Rows;
+use causeway_dpu_agent::topology::service::{DefaultService, ServiceName};
 use causeway_dpu_agent::topology::write::Zone;
 use ovsdb::{Atom, AtomicType, ColumnSchema, Columns, DatabaseSchema, Datum, Operation, Transaction};
 use serde_json::{Map, Value};
@@ -32,14 +34,34 @@ pub struct CapturedRun {
     pub node: ZoneNode,
     /// The other nodes.
     pub remotes: Vec<ZoneNode>,
+    /// The Services that networks reach; none where network segmentation was off.
+    pub services: Option<Vec<DefaultService>>,
     database: Value,
 }
 
+fn folder(run: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/topology")).join(run)
+}
+
 fn read(run: &str, file: &str) -> anyhow::Result<Value> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/topology"));
-    let path = folder.join(run).join(file);
+    let path = folder(run).join(file);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     Ok(serde_json::from_str(&text)?)
+}
+
+/// The Services of a run. Where network segmentation was off there is no such file.
+fn services(run: &str) -> anyhow::Result<Option<Vec<DefaultService>>> {
+    if !folder(run).join("services.json").exists() {
+        return Ok(None);
+    }
+    let mut services = Vec::new();
+    for service in items(&read(run, "services.json")?) {
+        let name = service.get("service").and_then(Value::as_str).and_then(|name| name.split_once('/'));
+        let (namespace, name) = name.context("a Service without namespace or name")?;
+        let addresses = serde_json::from_value(service.get("clusterIPs").cloned().unwrap_or_default())?;
+        services.push(DefaultService { name: ServiceName::new(namespace, name), addresses });
+    }
+    Ok(Some(services))
 }
 
 fn items(value: &Value) -> &[Value] {
@@ -85,10 +107,11 @@ impl CapturedRun {
         }
         ensure!(!nodes.is_empty(), "{run} has no node");
         let node = nodes.remove(0);
-        Ok(Self { cluster, networks, node, remotes: nodes, database: read(run, "nb.json")? })
+        let services = services(run)?;
+        Ok(Self { cluster, networks, node, remotes: nodes, services, database: read(run, "nb.json")? })
     }
 
-    /// A made-up run with both families: two nodes, a Layer3 and a Layer2 primary network, multicast on.
+    /// A made-up run with both families: two nodes, a Layer3 and a Layer2 primary network, a Service, multicast on.
     ///
     /// # Errors
     /// One of its values is not what it should be.
@@ -112,6 +135,9 @@ impl CapturedRun {
             let config = Config::read(&config, &format!("ns/{name}"), GatewayMode::Shared)?;
             run.networks.push(Network::of(&config, u32::try_into(id)?, keys, &run.cluster)?);
         }
+        let addresses = vec!["fd00:10:96::a".parse()?, "10.96.0.10".parse()?];
+        run.services =
+            Some(vec![DefaultService { name: ServiceName::new("kube-system", "kube-dns"), addresses }]);
         let node = |n: u8| {
             let annotations = [
                 ("node-id", (n + 1).to_string()),
@@ -157,7 +183,15 @@ impl CapturedRun {
     #[must_use]
     pub fn plan(&self, network: &Network) -> Plan {
         let exit = Exit::of_node(network, &self.node);
-        plan(&self.cluster, network, &self.node, &exit, &self.remotes)
+        let services = self.services.as_deref().unwrap_or_default();
+        plan(&self.cluster, network, &self.node, Ways { exit: &exit, services }, &self.remotes)
+    }
+
+    /// The sets of addresses of Services.
+    #[must_use]
+    pub fn service_addresses(&self) -> Rows {
+        let sets = self.services.as_ref().map(|services| service_addresses(&self.cluster, services));
+        sets.unwrap_or_default()
     }
 
     /// What fills an empty database with the captured rows. Tables and columns that the server does not know are left out.

@@ -9,9 +9,9 @@ use anyhow::{Context, ensure};
 use causeway_dpu_agent::topology::chassis_settings::{ChassisSettings, Exporter, Settings};
 use causeway_dpu_agent::topology::networks;
 use causeway_dpu_agent::topology::northbound::{
-    Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
-    LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
-    declare,
+    Acl, AddressSet, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding,
+    StaticRoute, declare,
 };
 use causeway_dpu_agent::topology::plan::{ChassisRow, Part, Plan, remote_chassis};
 use causeway_dpu_agent::topology::southbound::{self, Chassis, ChassisConflict, Encap, write_chassis};
@@ -92,6 +92,7 @@ impl World {
         for (network, plan) in &plans.networks {
             outcomes.push(plans.zone.write_network(&self.store, network, plan, &Parts::all()).await?);
         }
+        outcomes.push(Zone::write_services(&self.store, &plans.services, true).await?);
         Ok(outcomes)
     }
 
@@ -113,6 +114,7 @@ impl World {
         add::<Acl>(&mut rows, &have);
         add::<PortGroup>(&mut rows, &have);
         add::<StaticMacBinding>(&mut rows, &have);
+        add::<AddressSet>(&mut rows, &have);
         Ok(rows)
     }
 }
@@ -121,6 +123,8 @@ impl World {
 struct Plans {
     zone: Zone,
     networks: Vec<(NetworkName, Plan)>,
+    /// Sets of addresses of Services.
+    services: causeway_dpu_agent::topology::rows::Rows,
 }
 
 impl Plans {
@@ -130,7 +134,7 @@ impl Plans {
         for (network, plan) in &networks {
             ensure!(plan.problems.is_empty(), "{network}: {:?}", plan.problems);
         }
-        Ok(Self { zone: run.zone(), networks })
+        Ok(Self { zone: run.zone(), networks, services: run.service_addresses() })
     }
 }
 
@@ -165,8 +169,8 @@ async fn from_nothing(rig: Arc<Rig>) -> anyhow::Result<()> {
     for outcome in world.write(&run).await? {
         ensure!(matches!(outcome, Outcome::Changed { .. }), "{outcome:?}");
     }
-    // The zone itself and three networks.
-    ensure!(world.store.statistics().transactions - sent == 4, "not one transaction each");
+    // The zone itself, three networks, and the addresses of Services.
+    ensure!(world.store.statistics().transactions - sent == 5, "not one transaction each");
     let have = world.store.current()?;
     let switches: BTreeSet<String> = have.rows::<LogicalSwitch>().map(|(_, row)| row.name.clone()).collect();
     let routers: BTreeSet<String> = have.rows::<LogicalRouter>().map(|(_, row)| row.name.clone()).collect();
@@ -242,6 +246,7 @@ async fn restored(rig: Arc<Rig>) -> anyhow::Result<()> {
     world.zone.nbctl(["remove", "Logical_Switch", "node1", "other_config", "subnet"]).await?;
     world.zone.nbctl(["clear", "Logical_Router", "GR_node1", "copp"]).await?;
     world.zone.nbctl(["lr-del", "cluster_udn_green_transit_router"]).await?;
+    world.zone.nbctl(["clear", "Address_Set", "a3613486944346402462", "addresses"]).await?;
     world.zone.nbctl(["ls-del", "cluster_udn_blue_join"]).await?;
     let gone = |have: &Snapshot| have.find_one(LogicalSwitch::by_name(), "cluster_udn_blue_join").is_none();
     world.until(gone).await?;
@@ -279,6 +284,7 @@ async fn removed(rig: Arc<Rig>) -> anyhow::Result<()> {
     let default = run.networks.first().context("the default network")?;
     zone.write_network(&world.store, &default.name, &run.plan(default), &Parts::all()).await?;
     zone.write(&world.store).await?;
+    Zone::write_services(&world.store, &run.service_addresses(), true).await?;
     let before = world.rows()?;
     world.write(&run).await?;
     ensure!(world.rows()?.len() > before.len());
@@ -326,7 +332,7 @@ async fn both_families(rig: Arc<Rig>) -> anyhow::Result<()> {
         ensure!(wrong.is_empty(), "{}: {wrong:#?}", daemon.name());
     }
     let routes = world.zone.nbctl(["lr-route-list", "layer2_transit_router"]).await?;
-    for want in ["fd99::3", "100.65.0.3", "fd21::/64"] {
+    for want in ["fd99::3", "100.65.0.3", "fd21::/64", "fd00:10:96::a"] {
         ensure!(routes.contains(want), "no {want}: {routes}");
     }
     Ok(())
@@ -433,6 +439,7 @@ async fn every_column(rig: Arc<Rig>) -> anyhow::Result<()> {
     altered += alter::<StaticMacBinding>(&world, &plans).await?;
     altered += alter::<Copp>(&world, &plans).await?;
     altered += alter::<Meter>(&world, &plans).await?;
+    altered += alter::<AddressSet>(&world, &plans).await?;
     ensure!(altered > 200, "{altered}");
     Ok(())
 }
@@ -504,7 +511,7 @@ async fn alter<T: Row>(world: &World, plans: &Plans) -> anyhow::Result<usize> {
 }
 
 /// How many rows there are of each table.
-fn counts(have: &Snapshot) -> [usize; 11] {
+fn counts(have: &Snapshot) -> [usize; 12] {
     [
         have.len::<LoadBalancerGroup>(),
         have.len::<LogicalSwitch>(),
@@ -517,5 +524,6 @@ fn counts(have: &Snapshot) -> [usize; 11] {
         have.len::<Acl>(),
         have.len::<PortGroup>(),
         have.len::<StaticMacBinding>(),
+        have.len::<AddressSet>(),
     ]
 }

@@ -13,6 +13,8 @@ mod life;
 mod rights;
 #[path = "switch_topology_room/sent.rs"]
 mod sent;
+#[path = "switch_topology_room/services.rs"]
+mod services;
 #[path = "switch_topology_room/southbound.rs"]
 mod southbound;
 
@@ -32,10 +34,14 @@ fn main() -> ExitCode {
         .test(level, "rows_changed_by_hand_come_back_and_rows_of_others_stay", hand::restored)
         .test(level, "rows_of_others_wake_nothing", hand::foreign)
         .test(level, "bytes_sent_to_the_database_follow_the_change", sent::bytes)
+        .test(level, "routes_to_services_follow_them_and_a_restart_writes_nothing", services::follow)
+        .test(level, "a_pods_packet_to_a_service_leaves_by_the_nodes_own_port", services::packet)
+        .test(level, "services_that_nobody_allows_or_that_went_meanwhile_leave_no_route", services::gone)
         .test(level, "networks_with_the_same_names_take_turns_and_the_lower_id_is_first", bad::prefixes)
         .test(level, "what_cannot_be_used_is_told_and_the_others_go_on", bad::inputs)
         .test(level, "a_masquerade_subnet_without_room_for_networks_ends_the_start", bad::masquerade)
         .test(level, "a_database_that_refuses_writes_is_told_and_tried_again", database::read_only)
+        .test(level, "a_full_database_is_told_and_filled_once_there_is_room", database::full)
         .test(
             level,
             "a_database_of_an_older_schema_is_told_and_followed_once_it_is_converted",
@@ -50,5 +56,6 @@ fn main() -> ExitCode {
             rights::node_agent,
         )
         .test(level, "a_card_with_its_own_account_writes_networks_and_tells_what_it_cannot", rights::card)
+        .test(level, "a_service_that_may_not_be_watched_is_told_and_networks_are_written", rights::service)
         .run()
 }

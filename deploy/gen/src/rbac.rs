@@ -151,13 +151,13 @@ fn cluster_rules(component: Component) -> Vec<Value> {
             rules.extend([rule("", &["pods"], &["list", "watch"]), events()]);
             rules.push(node_facts());
             if component == Component::NodeAgent {
-                rules.push(networks());
+                rules.extend(networks());
             }
             rules
         }
         Component::DpuAgent => {
             let mut rules = uplink_states();
-            rules.push(networks());
+            rules.extend(networks());
             rules.push(node_facts());
             rules
         }
@@ -180,9 +180,14 @@ fn uplink_states() -> Vec<Value> {
     ]
 }
 
-/// What the side with the bridge reads of networks.
-fn networks() -> Value {
-    rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"])
+/// What the side with the bridge reads of networks: their definitions, and the Services that they reach unless
+/// `--udn-allowed-default-services` says others.
+fn networks() -> [Value; 2] {
+    let mut services = rule("", &["services"], &["list", "watch"]);
+    if let Some(fields) = services.as_object_mut() {
+        fields.insert("resourceNames".to_owned(), json!(["kubernetes", "kube-dns"]));
+    }
+    [rule("k8s.cni.cncf.io", &["network-attachment-definitions"], &["list", "watch"]), services]
 }
 
 /// The right that `deploy/admission/access-node-roles.yaml` asks for.

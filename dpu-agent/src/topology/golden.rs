@@ -13,8 +13,9 @@ use super::exit::Exit;
 use super::mark;
 use super::network::Network;
 use super::node::ZoneNode;
-use super::plan::{Plan, ZoneOptions, plan, zone};
+use super::plan::{Plan, Ways, ZoneOptions, plan, service_addresses, zone};
 use super::rows::{AclHolder, Rows};
+use super::service::{self, DefaultService, ServiceName};
 
 /// Rows of each table as text, one line each: what they hold, with names in place of references.
 pub(super) type Tables = BTreeMap<String, BTreeSet<String>>;
@@ -43,6 +44,8 @@ pub(super) struct Run {
     pub(super) networks: Vec<Network>,
     pub(super) node: ZoneNode,
     pub(super) remotes: Vec<ZoneNode>,
+    /// The Services that networks reach; none where network segmentation was off.
+    pub(super) services: Option<Vec<DefaultService>>,
 }
 
 fn read(run: &str, file: &str) -> Value {
@@ -54,6 +57,20 @@ fn read(run: &str, file: &str) -> Value {
 
 fn text_pairs(value: &Value) -> BTreeMap<String, String> {
     serde_json::from_value(value.clone()).unwrap_or_default()
+}
+
+/// The Services of a run, as the API server had them.
+fn services(run: &str) -> Option<Vec<DefaultService>> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/conformance/topology"));
+    if !folder.join(run).join("services.json").exists() {
+        return None;
+    }
+    let services = read(run, "services.json");
+    let service = |service: &Value| DefaultService {
+        name: ServiceName::of_note(service["service"].as_str().unwrap()),
+        addresses: serde_json::from_value(service["clusterIPs"].clone()).unwrap(),
+    };
+    Some(services.as_array().unwrap().iter().map(service).collect())
 }
 
 /// A captured Northbound database.
@@ -87,12 +104,13 @@ impl Run {
             let network = Network::of(&config.unwrap(), id.try_into().unwrap(), &keys, &cluster);
             networks.push(network.unwrap());
         }
-        Self { name, cluster, networks, node, remotes: nodes }
+        Self { name, cluster, networks, node, remotes: nodes, services: services(name) }
     }
 
     pub(super) fn plan(&self, network: &Network) -> Plan {
         let exit = Exit::of_node(network, &self.node);
-        plan(&self.cluster, network, &self.node, &exit, &self.remotes)
+        let services = self.services.as_deref().unwrap_or_default();
+        plan(&self.cluster, network, &self.node, Ways { exit: &exit, services }, &self.remotes)
     }
 
     /// The zone's own rows, with the settings that the runs' northd was started with.
@@ -101,9 +119,16 @@ impl Run {
         zone(&self.cluster, self.node.name.as_str(), &options)
     }
 
+    /// Sets of addresses of Services.
+    pub(super) fn service_addresses(&self) -> Rows {
+        let sets = self.services.as_ref().map(|services| service_addresses(&self.cluster, services));
+        sets.unwrap_or_default()
+    }
+
     /// Everything that is planned.
     pub(super) fn rows(&self) -> Rows {
         let mut rows = self.zone();
+        rows.extend(self.service_addresses());
         for network in &self.networks {
             let plan = self.plan(network);
             assert_eq!(plan.problems, BTreeMap::new(), "{} {}", self.name, network.name);
@@ -156,12 +181,12 @@ const NORTHD_OPTIONS: &[&str] = &[
     "e2e_timestamp",
 ];
 
-/// Whether a row belongs to services or isolation.
+/// Whether a row belongs to load balancers or isolation.
 fn is_others(table: &str, row: &Map<String, Value>) -> bool {
     let ids = row.get("external_ids");
     let kind = ids.and_then(|ids| ids.get(mark::OWNER_TYPE)).and_then(Value::as_str);
-    let service = ids.is_some_and(|ids| ids.get(mark::DEFAULT_SERVICE).is_some());
-    matches!(table, "Load_Balancer" | "Address_Set") || kind == Some("UDNIsolation") || service
+    let ours = || ids.is_some_and(|ids| service::is_set(&text_pairs(ids)));
+    table == "Load_Balancer" || kind == Some("UDNIsolation") || (table == "Address_Set" && !ours())
 }
 
 pub(super) fn captured(database: &Value) -> Tables {
@@ -352,6 +377,7 @@ pub(super) fn planned(rows: &Rows) -> Tables {
         put("Port_Group", "", row.into_iter().collect());
     }
     rows.mac_bindings.iter().for_each(|row| put("Static_MAC_Binding", "", fields(row)));
+    rows.address_sets.values().for_each(|row| put("Address_Set", "", fields(row)));
     tables
 }
 

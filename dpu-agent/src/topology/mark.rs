@@ -31,7 +31,7 @@ pub const PHYSICAL_IPS: &str = "physical_ips";
 pub const GATEWAY_PHYSICAL_IP: &str = "gateway-physical-ip";
 /// The route to the masquerade range of the default network.
 pub const MASQUERADE_ROUTE: &str = "k8s.ovn.org/node-masquerade-subnet";
-/// A route to a service that every network reaches: not the topology's.
+/// The Service that a route leads to, of those that every network reaches.
 pub const DEFAULT_SERVICE: &str = "k8s.ovn.org/udn-enabled-default-service";
 
 /// Every note that the topology writes; notes of others in the same rows stay.
@@ -47,6 +47,7 @@ pub const KEYS: &[&str] = &[
     PHYSICAL_IPS,
     GATEWAY_PHYSICAL_IP,
     MASQUERADE_ROUTE,
+    DEFAULT_SERVICE,
 ];
 
 /// The words of topologies and roles, as rows carry them.

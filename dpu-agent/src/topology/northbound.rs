@@ -318,6 +318,22 @@ ovsdb::table! {
     index by_port = |binding| Some(binding.logical_port.as_str());
 }
 
+ovsdb::table! {
+    /// Addresses that expressions name together.
+    pub struct AddressSet in "Address_Set" {
+        /// Name, unique.
+        name: String,
+        /// The addresses.
+        addresses: BTreeSet<String>,
+        /// Notes.
+        external_ids: BTreeMap<String, String>,
+    }
+    /// By name.
+    index by_name = |set| Some(set.name.as_str());
+    /// By owner.
+    index by_controller = |set| set.external_ids.get(mark::OWNER_CONTROLLER).map(String::as_str);
+}
+
 /// The key of a neighbour: no name of a port has a line break.
 pub(super) fn neighbour_key(port: &str, ip: &str) -> String {
     format!("{port}\n{ip}")
@@ -343,4 +359,5 @@ pub fn declare(builder: ovsdb::StoreBuilder) -> ovsdb::StoreBuilder {
         .table::<Acl>()
         .table::<PortGroup>()
         .table::<StaticMacBinding>()
+        .table::<AddressSet>()
 }

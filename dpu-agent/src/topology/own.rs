@@ -18,6 +18,7 @@ use super::northbound::{
     StaticRoute,
 };
 use super::plan::{HOST_PRIORITY, Part};
+use super::service::ServiceName;
 
 /// Everything of one network in one zone.
 #[derive(Clone, Debug)]
@@ -69,12 +70,16 @@ impl Owner {
         names
     }
 
+    /// Whether a row carries the network's mark.
+    fn names_network(&self, ids: &Pairs) -> bool {
+        ids.get(mark::NETWORK).is_some_and(|network| network == self.network.as_str())
+    }
+
     /// Whether a row carries the marks of this network's own rows. Those of features that add rows to a network carry an
     /// owner besides.
     fn marks(&self, ids: &Pairs) -> bool {
         let foreign = [mark::DEFAULT_SERVICE, mark::OWNER_CONTROLLER, mark::OWNER_TYPE];
-        ids.get(mark::NETWORK).is_some_and(|network| network == self.network.as_str())
-            && !foreign.iter().any(|key| ids.contains_key(*key))
+        self.names_network(ids) && !foreign.iter().any(|key| ids.contains_key(*key))
     }
 
     /// Whether a row is one of the default network's, as far as its marks tell: it has none.
@@ -151,6 +156,9 @@ impl Owner {
     pub(super) fn route(&self, router: &str, route: &StaticRoute) -> Option<Part> {
         let ids = &route.external_ids;
         let remote = |key: &str| ids.get(key).map(|node| Part::Remote(node.as_str().into()));
+        if let Some(service) = ids.get(mark::DEFAULT_SERVICE) {
+            return self.names_network(ids).then(|| Part::Service(ServiceName::of_note(service)));
+        }
         if self.marks(ids) {
             let part = remote(mark::ROUTE_NODE).or_else(|| remote(mark::NODE));
             return Some(part.unwrap_or(Part::Gateway));

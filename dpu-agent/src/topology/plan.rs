@@ -24,6 +24,7 @@ use super::network::{Network, Shape};
 use super::node::{Untold, ZoneNode};
 use super::northbound::{GatewayChassis, LogicalSwitch, LogicalSwitchPort, Pairs, StaticRoute};
 use super::rows::Rows;
+use super::service::{DefaultService, ServiceName};
 
 mod chassis;
 mod external;
@@ -32,6 +33,7 @@ mod layer2;
 mod management;
 mod routed;
 mod secondary;
+mod services;
 mod shared;
 mod transit;
 mod zone;
@@ -39,6 +41,7 @@ mod zone;
 pub(in crate::topology) use gateway::HOST_PRIORITY;
 
 pub use chassis::{ChassisRow, remote_chassis};
+pub use services::service_addresses;
 pub use zone::{COPP, ZoneOptions, zone};
 
 /// A part of a network in one zone. Parts are planned, written and removed each on its own.
@@ -56,6 +59,8 @@ pub enum Part {
     Transit,
     /// Another node.
     Remote(NodeName),
+    /// The way to a Service of the default network.
+    Service(ServiceName),
 }
 
 impl fmt::Display for Part {
@@ -67,6 +72,7 @@ impl fmt::Display for Part {
             Self::HostAddresses => f.write_str("host addresses"),
             Self::Transit => f.write_str("transit"),
             Self::Remote(node) => write!(f, "remote node {node}"),
+            Self::Service(service) => write!(f, "service {service}"),
         }
     }
 }
@@ -205,18 +211,27 @@ impl Plan {
     }
 }
 
-/// Plans one network. `remotes` are the other nodes on which it is in use; `exit` is where it leaves the node, for
-/// networks through which pods leave.
+/// Where a network leads besides its own nodes, if it is one through which pods leave.
+#[derive(Clone, Copy, Debug)]
+pub struct Ways<'a> {
+    /// Where it leaves the node.
+    pub exit: &'a Result<Exit, ExitError>,
+    /// Services of the default network that it reaches.
+    pub services: &'a [DefaultService],
+}
+
+/// Plans one network. `remotes` are the other nodes on which it is in use.
 #[must_use]
 pub fn plan<'n>(
     cluster: &Cluster,
     network: &Network,
     node: &ZoneNode,
-    exit: &Result<Exit, ExitError>,
+    ways: Ways<'_>,
     remotes: impl IntoIterator<Item = &'n ZoneNode>,
 ) -> Plan {
     let cx = Cx { cluster, network, node, names: network.names(), marks: network.marks() };
-    match &network.shape {
+    let exit = ways.exit;
+    let mut plan = match &network.shape {
         Shape::Default(primary) | Shape::Layer3Primary(primary) => {
             routed::primary(&cx, primary, exit, remotes)
         }
@@ -224,7 +239,9 @@ pub fn plan<'n>(
         Shape::Layer2Primary(layer2) => layer2::plan(&cx, layer2, exit, remotes),
         Shape::Layer2Secondary => secondary::layer2(&cx),
         Shape::Localnet { physical_network, vlan } => secondary::localnet(&cx, physical_network, *vlan),
-    }
+    };
+    services::ways(&cx, ways.services, &mut plan);
+    plan
 }
 
 /// What every planner of a network looks at.

@@ -1,7 +1,8 @@
 //! The room that keeps OVN's databases as the topology wants them.
 //!
-//! In: NetworkAttachmentDefinitions, Nodes, UplinkStates of this node; changes that others make to the databases. Out:
-//! transactions with what differs, Events about what cannot be written, what became of each network for who asks.
+//! In: NetworkAttachmentDefinitions, Nodes, UplinkStates of this node, the few Services that networks reach; changes that
+//! others make to the databases. Out: transactions with what differs, Events about what cannot be written, what became of
+//! each network for who asks.
 //!
 //! * Nothing is watched before the Northbound database was reached: a machine without OVN has no such room.
 //! * Each network is written by itself, so that one that cannot be leaves the others alone; a change of a node writes that
@@ -23,6 +24,7 @@ mod nodes;
 mod pass;
 pub mod section;
 mod sent;
+mod services;
 mod tell;
 mod touched;
 mod watched;
@@ -54,12 +56,14 @@ use self::nodes::{Networks, concern};
 use self::pass::{SharedBook, TopologyRoom};
 use self::section::TopologyRoomSection;
 use self::sent::Sent;
+use self::services::{ServiceWatch, Services};
 use self::tell::Voice;
 use self::watched::{Nad, NodeFacts, WatchedNode};
 use super::chassis_settings;
 use super::cluster::Cluster;
 use super::configured::nad_mode;
-use super::plan::{ZoneOptions, zone};
+use super::plan::{Part, ZoneOptions, zone};
+use super::service::ServiceName;
 use super::write::Zone;
 use super::{northbound, southbound};
 
@@ -115,6 +119,7 @@ pub fn start(
         nads: known.nads.clone(),
         nodes: known.nodes.clone(),
         states: known.states.clone(),
+        services: known.services.clone(),
         book,
         inbox,
         ledger: ledger.clone(),
@@ -226,6 +231,7 @@ fn begin(room: &TopologyRoom) {
     networks.insert(default.clone());
     room.ledger.begin(networks.clone());
     inbox.key(Key::Zone);
+    inbox.key(Key::Services);
     // Others rest on the default network's management port.
     inbox.network(&default, Stir::All);
     inbox.networks(networks.iter().filter(|network| !network.is_default()), &Stir::All);
@@ -322,13 +328,15 @@ struct Known {
     nads: Store<NadKey, Nad>,
     nodes: Store<String, NodeFacts>,
     states: Option<Store<String, UplinkState>>,
+    services: Services,
 }
 
 impl Known {
     fn readiness(&self) -> Result<(), String> {
         let states = self.states.as_ref().map_or(Ok(()), Store::readiness);
         let all = self.nads.readiness().and_then(|()| self.nodes.readiness()).and(states);
-        all.map_err(|error| error.to_string())
+        all.map_err(|error| error.to_string())?;
+        self.services.readiness()
     }
 
     async fn wait_synced(&self) {
@@ -337,6 +345,7 @@ impl Known {
         if let Some(states) = &self.states {
             states.wait_synced().await;
         }
+        self.services.wait_tried().await;
     }
 }
 
@@ -345,6 +354,7 @@ struct Watches {
     nads: Watch<NetworkAttachmentDefinition, NadKey, Nad>,
     nodes: Watch<WatchedNode, String, NodeFacts>,
     states: Option<Watch<UplinkState, String, UplinkState>>,
+    services: Vec<(ServiceName, ServiceWatch)>,
 }
 
 impl Watches {
@@ -367,6 +377,13 @@ impl Watches {
         let nads = Watch::new(Api::all(client.clone()), watch::config(), watched::nad_key, move |nad| {
             Nad::of(&nad, mode, &cluster)
         });
+        let service = |(name, watch): (ServiceName, ServiceWatch)| {
+            let (changed, book, inbox) = (name.clone(), book.clone(), inbox.clone());
+            let watch = watch.metered(&metrics.watch);
+            (name, watch.on_change(move |_| service_changed(&changed, &book, &inbox)))
+        };
+        let services: Vec<_> = services::watches(client, settings).into_iter().map(service).collect();
+        let names: Vec<ServiceName> = services.iter().map(|(name, _)| name.clone()).collect();
         let (of_nads, of_nodes) = (book.clone(), book.clone());
         let nads =
             nads.metered(&metrics.watch).on_change(move |change| nad_changed(change, &of_nads, &in_nads));
@@ -376,7 +393,7 @@ impl Watches {
         let own = node.clone();
         let nodes = nodes
             .metered(&metrics.watch)
-            .on_change(move |change| node_changed(change, &own, &of_nodes, &in_nodes));
+            .on_change(move |change| node_changed(change, &own, &names, &of_nodes, &in_nodes));
         let states = settings.features.uplinks().then(|| {
             let of_node = watch::config().fields(&format!("spec.nodeName={node}"));
             let watch =
@@ -387,12 +404,14 @@ impl Watches {
             let (book, inbox) = (book.clone(), inbox.clone());
             watch.metered(&metrics.watch).on_change(move |change| state_changed(change, &book, &inbox))
         });
-        Ok(Self { nads, nodes, states })
+        Ok(Self { nads, nodes, states, services })
     }
 
     fn known(&self) -> Known {
         let states = self.states.as_ref().map(Watch::store);
-        Known { nads: self.nads.store(), nodes: self.nodes.store(), states }
+        let services = self.services.iter().map(|(name, watch)| (name.clone(), watch.store()));
+        let services = Services(services.collect());
+        Known { nads: self.nads.store(), nodes: self.nodes.store(), states, services }
     }
 
     async fn run(self, stop: &CancellationToken) {
@@ -401,7 +420,9 @@ impl Watches {
                 states.run(stop.clone()).await;
             }
         };
-        tokio::join!(self.nads.run(stop.clone()), self.nodes.run(stop.clone()), states);
+        let services = self.services.into_iter().map(|(_, watch)| watch.run(stop.clone()));
+        let services = futures::future::join_all(services);
+        tokio::join!(self.nads.run(stop.clone()), self.nodes.run(stop.clone()), states, services);
     }
 }
 
@@ -413,13 +434,21 @@ fn nad_changed(change: &Change<'_, NadKey, Nad>, book: &SharedBook, inbox: &Inbo
     inbox.networks(&networks, &Stir::All);
 }
 
-fn node_changed(change: &Change<'_, String, NodeFacts>, own: &str, book: &SharedBook, inbox: &Inbox) {
+fn node_changed(
+    change: &Change<'_, String, NodeFacts>,
+    own: &str,
+    services: &[ServiceName],
+    book: &SharedBook,
+    inbox: &Inbox,
+) {
     let is_own = change.key == own;
     if change.unreadable.is_some() {
         return; // nothing is known of it, not even that it is gone
     }
     let concern = concern(is_own, change.old.as_deref(), change.new.as_deref());
-    let stir = || if is_own { Stir::local() } else { Stir::remote(&NodeName::from(change.key.as_str())) };
+    let stir = || {
+        if is_own { Stir::local(services) } else { Stir::remote(&NodeName::from(change.key.as_str())) }
+    };
     let default = NetworkName::default_network();
     match concern.networks {
         Networks::All => {
@@ -453,4 +482,16 @@ fn state_changed(change: &Change<'_, String, UplinkState>, book: &SharedBook, in
         .map(|network| network.name.clone())
         .collect();
     inbox.networks(&networks, &Stir::exit());
+}
+
+/// A Service that networks reach is there, is another one, or is gone.
+fn service_changed(name: &ServiceName, book: &SharedBook, inbox: &Inbox) {
+    let networks: Vec<NetworkName> = book
+        .lock()
+        .networks()
+        .filter(|network| network.primary().is_some())
+        .map(|network| network.name.clone())
+        .collect();
+    inbox.networks(&networks, &Stir::part(Part::Service(name.clone())));
+    inbox.key(Key::Services);
 }

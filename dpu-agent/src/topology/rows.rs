@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::northbound::{
-    Acl, Copp, GatewayChassis, Global, LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
-    Meter, MeterBand, Nat, Pairs, RouterPolicy, StaticMacBinding, StaticRoute,
+    Acl, AddressSet, Copp, GatewayChassis, Global, LogicalRouter, LogicalRouterPort, LogicalSwitch,
+    LogicalSwitchPort, Meter, MeterBand, Nat, Pairs, RouterPolicy, StaticMacBinding, StaticRoute,
 };
 
 /// A row that lives in a column of another one.
@@ -87,6 +87,8 @@ pub struct Rows {
     pub members: BTreeMap<String, BTreeSet<String>>,
     /// Neighbours of router ports.
     pub mac_bindings: Vec<StaticMacBinding>,
+    /// Sets of addresses by name.
+    pub address_sets: BTreeMap<String, AddressSet>,
 }
 
 impl Rows {
@@ -154,5 +156,6 @@ impl Rows {
             self.members.entry(group).or_default().extend(ports);
         }
         self.mac_bindings.extend(other.mac_bindings);
+        self.address_sets.extend(other.address_sets);
     }
 }

@@ -18,6 +18,7 @@ use super::rows::Rows;
 
 mod children;
 mod desired;
+mod services;
 mod zone;
 
 /// How often a change that lost a race is planned anew before somebody else has to decide when to go on.
@@ -138,6 +139,15 @@ impl Zone {
         diff(&desired::of(self, owner, parts, &rows, have)?, have)
     }
 
+    /// The change that brings the sets of addresses of Services to what is planned. Where not `all` Services are known,
+    /// nothing is taken out of them.
+    ///
+    /// # Errors
+    /// They cannot be compared with what is there.
+    pub fn services_change(rows: &Rows, all: bool, have: &Snapshot) -> Result<Transaction, DiffError> {
+        diff(&services::sets(rows, all, have), have)
+    }
+
     /// The change that removes a network.
     ///
     /// # Errors
@@ -167,6 +177,15 @@ impl Zone {
         parts: &Parts,
     ) -> Result<Outcome, WriteError> {
         commit(store, network, |have| self.network_change(network, plan, parts, have)).await
+    }
+
+    /// Writes the sets of addresses of Services.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub async fn write_services(store: &ovsdb::Store, rows: &Rows, all: bool) -> Result<Outcome, WriteError> {
+        let network = NetworkName::default_network();
+        commit(store, &network, |have| Self::services_change(rows, all, have)).await
     }
 
     /// Removes a network.

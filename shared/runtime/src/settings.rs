@@ -14,10 +14,12 @@ mod file;
 mod gateway;
 mod layers;
 mod ovn;
+mod services;
 #[cfg(test)]
 mod tests;
 mod value;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ pub use self::gateway::GatewaySettings;
 pub use self::layers::{Input, Origin};
 pub use self::ovn::{ControllerSettings, DatabaseSettings, OvnSettings};
 pub use self::value::{ClusterSubnet, Kind, ValueError};
+use crate::watch::NamespacedName;
 
 /// What distinguishes one binary from another before its settings are read.
 #[derive(Debug, Clone, Copy)]
@@ -217,6 +220,8 @@ pub struct Settings {
     pub cluster_subnets: Vec<ClusterSubnet>,
     /// Subnets of Services.
     pub service_cidrs: Vec<IpNet>,
+    /// Services of the default network that every primary network reaches.
+    pub default_services: BTreeSet<NamespacedName>,
     /// Masquerade subnets.
     pub masquerade: SubnetPair,
     /// Join subnets of the default network.

@@ -299,7 +299,7 @@ where
     fn tell(&self, change: &Change<'_, Key, T>) {
         if let Some(meters) = &self.meters {
             meters.changes.inc();
-            meters.objects.set(i64::try_from(self.store.snapshot().len()).unwrap_or(i64::MAX));
+            meters.has(self.store.snapshot().len());
         }
         for subscriber in &self.subscribers {
             subscriber(change);

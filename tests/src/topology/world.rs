@@ -13,19 +13,24 @@ use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::network::Network;
 use causeway_dpu_agent::topology::networks;
 use causeway_dpu_agent::topology::node::ZoneNode;
-use causeway_dpu_agent::topology::northbound::{self, LogicalSwitch};
-use causeway_dpu_agent::topology::plan::{ZoneOptions, plan, zone};
+use causeway_dpu_agent::topology::northbound;
+use causeway_dpu_agent::topology::plan::{Ways, ZoneOptions, plan, service_addresses, zone};
+use causeway_dpu_agent::topology::service::{DefaultService, ServiceName};
 use causeway_dpu_agent::topology::write::{Parts, Zone};
 use causeway_net::network::name::NetworkName;
 use causeway_rig::{KUBECONFIG, Node, OvnZone, Ovs, Process, Program, Rig, RigOptions};
-use k8s_openapi::api::core::v1::Node as NodeObject;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use ovsdb::{Remote, Snapshot, Store, Uuid};
+use ovsdb::{Remote, Snapshot, Store};
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::manifests;
+
+mod rows;
+
+pub use self::rows::{Rows, rows};
 
 /// Longer than anything here takes on a loaded machine.
 pub const DEADLINE: Duration = Duration::from_mins(1);
@@ -205,6 +210,8 @@ pub struct World {
     pub nodes: BTreeMap<u16, BTreeMap<String, String>>,
     /// Networks by name.
     pub networks: BTreeMap<String, NetworkSpec>,
+    /// Services that networks reach: at first the API server's own one.
+    pub services: BTreeMap<ServiceName, DefaultService>,
     _stop: DropGuard,
 }
 
@@ -240,10 +247,33 @@ impl World {
             store,
             nodes: BTreeMap::new(),
             networks: BTreeMap::new(),
+            services: BTreeMap::new(),
             _stop: stop.drop_guard(),
         };
         world.join(1).await?;
+        // The API server makes it after it is ready.
+        let look = || async {
+            let service =
+                world.service("default", "kubernetes").await.map_err(|error| format!("{error:#}"))?;
+            service.filter(|service| !service.addresses.is_empty()).ok_or_else(|| "no Service".to_owned())
+        };
+        let service = world.rig.wait_for("Service default/kubernetes", DEADLINE, look).await?;
+        world.services.insert(service.name.clone(), service);
         Ok(world)
+    }
+
+    /// A Service as the API server has it.
+    ///
+    /// # Errors
+    /// The API server does not answer.
+    pub async fn service(&self, namespace: &str, name: &str) -> anyhow::Result<Option<DefaultService>> {
+        let api: Api<Service> = Api::namespaced(self.rig.client(), namespace);
+        let spec = api.get_opt(name).await?.and_then(|service| service.spec);
+        let addresses = spec.and_then(|spec| spec.cluster_ips).map(|all| {
+            let addresses = all.iter().filter_map(|text| text.parse().ok());
+            DefaultService { name: ServiceName::new(namespace, name), addresses: addresses.collect() }
+        });
+        Ok(addresses)
     }
 
     fn node_api(&self) -> Api<NodeObject> {
@@ -439,7 +469,8 @@ impl World {
         self.rig.wait_for(&format!("{many} transactions"), DEADLINE, look).await
     }
 
-    /// What differs between the Northbound database and what the planners say of [`World::nodes`] and [`World::networks`].
+    /// What differs between the Northbound database and what the planners say of [`World::nodes`], [`World::networks`] and
+    /// [`World::services`].
     ///
     /// # Errors
     /// The inputs of the world itself are not what they should be.
@@ -472,9 +503,13 @@ impl World {
         if !writer.change(have)?.is_empty() {
             differences.push("rows of the zone".to_owned());
         }
+        let services: Vec<DefaultService> = self.services.values().cloned().collect();
+        if !Zone::services_change(&service_addresses(&cluster, &services), true, have)?.is_empty() {
+            differences.push("addresses of services".to_owned());
+        }
         for network in &all {
             let exit = Exit::of_node(network, &own);
-            let plan = plan(&cluster, network, &own, &exit, &nodes);
+            let plan = plan(&cluster, network, &own, Ways { exit: &exit, services: &services }, &nodes);
             ensure!(plan.problems.is_empty(), "{}: {:?}", network.name, plan.problems);
             match writer.network_change(&network.name, &plan, &Parts::all(), have) {
                 Ok(change) if change.is_empty() => {}
@@ -570,37 +605,4 @@ impl World {
         };
         self.rig.wait_for(&format!("an Event {reason} about {kind} {name}: {text}"), DEADLINE, look).await
     }
-}
-
-/// Rows as text, with their identity: two snapshots with equal rows hold the same rows.
-pub type Rows = BTreeMap<(&'static str, Uuid), String>;
-
-/// All rows of the topology's tables, but for the one of the database itself, which OVN counts in.
-#[must_use]
-pub fn rows(have: &Snapshot) -> Rows {
-    use northbound::{
-        Acl, Copp, GatewayChassis, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitchPort,
-        Meter, MeterBand, Nat, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
-    };
-    let mut rows = Rows::new();
-    add::<Copp>(&mut rows, have);
-    add::<Meter>(&mut rows, have);
-    add::<MeterBand>(&mut rows, have);
-    add::<LoadBalancerGroup>(&mut rows, have);
-    add::<LogicalSwitch>(&mut rows, have);
-    add::<LogicalSwitchPort>(&mut rows, have);
-    add::<LogicalRouter>(&mut rows, have);
-    add::<LogicalRouterPort>(&mut rows, have);
-    add::<GatewayChassis>(&mut rows, have);
-    add::<StaticRoute>(&mut rows, have);
-    add::<RouterPolicy>(&mut rows, have);
-    add::<Nat>(&mut rows, have);
-    add::<Acl>(&mut rows, have);
-    add::<PortGroup>(&mut rows, have);
-    add::<StaticMacBinding>(&mut rows, have);
-    rows
-}
-
-fn add<T: ovsdb::Row>(rows: &mut Rows, have: &Snapshot) {
-    rows.extend(have.rows::<T>().map(|(uuid, row)| ((T::TABLE, uuid), format!("{row:?}"))));
 }

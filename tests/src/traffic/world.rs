@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use causeway_dpu_agent::topology::chassis_settings::{ChassisSettings, Exporter, Settings};
 use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::northbound::declare;
-use causeway_dpu_agent::topology::plan::{ZoneOptions, plan, remote_chassis, zone};
+use causeway_dpu_agent::topology::plan::{Ways, ZoneOptions, plan, remote_chassis, zone};
 use causeway_dpu_agent::topology::southbound::{self, write_chassis};
 use causeway_dpu_agent::topology::write::{Parts, Zone};
 use ovsdb::{Remote, Store, StoreBuilder};
@@ -276,7 +276,7 @@ async fn northbound(place: &Place, inputs: &Inputs, side: Side) -> anyhow::Resul
     zone.write(&store).await?;
     for network in &inputs.networks {
         let exit = Exit::of_node(network, node);
-        let plan = plan(&inputs.cluster, network, node, &exit, [remote]);
+        let plan = plan(&inputs.cluster, network, node, Ways { exit: &exit, services: &[] }, [remote]);
         ensure!(plan.problems.is_empty(), "{}: {:?}", network.name, plan.problems);
         zone.write_network(&store, &network.name, &plan, &Parts::all()).await?;
     }

@@ -31,6 +31,78 @@ pub(crate) async fn read_only() -> anyhow::Result<()> {
     world.until_readiness("that it is ready", |text| text == "ok").await
 }
 
+/// Where the full disk is, in the node.
+const DISK: &str = "/mnt/disk";
+
+/// Moves the Northbound database to a small disk of its own, while its server is away.
+async fn move_to_small_disk(world: &World) -> anyhow::Result<()> {
+    let moved = format!("{DISK}/nb.db");
+    for command in [
+        &["mkdir", "-p", DISK][..],
+        &["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", DISK],
+        &["mv", FILE, &moved],
+        &["ln", "-s", &moved, FILE],
+    ] {
+        world.machine.exec(command).await.with_context(|| format!("{command:?}"))?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn full() -> anyhow::Result<()> {
+    let mut world = World::start().await?;
+    northbound(&world).kill().await?;
+    move_to_small_disk(&world).await?;
+    northbound(&world).restart().await?;
+    world.add(&[NetworkSpec::new("ns_blue", 1, Kind::Layer3)]).await?;
+    let agent = world.agent().await?;
+    world.ready().await?;
+    let before = rows(&world.converged().await?);
+    // The last transaction's page has room for a small one yet, not for a network.
+    let fill = format!("dd if=/dev/zero of={DISK}/filler bs=4096 2>&1 || true");
+    let said = world.machine.exec(["sh", "-c", &fill]).await?;
+    ensure!(said.contains("No space left"), "{said}");
+
+    world.add(&[NetworkSpec::new("ns_red", 2, Kind::Layer3)]).await?;
+    let why = "the OVN database cannot store changes: ";
+    world.until_event("Node", "node1", "ErrorReconcilingNode", why).await?;
+    let told = |text: &str| {
+        text.contains("all of")
+            && text.contains("rows: the OVN database cannot store")
+            && text.contains("No space left on device")
+    };
+    world.until_readiness("the full disk", |text| told(text) && text.contains("network ns_red")).await?;
+    ensure!(world.metric("causeway_topology_write_failures_total").await? > 0);
+    // Nothing of it is there, and nothing else went.
+    ensure!(rows(&world.store.current()?) == before);
+    // Another database goes on. What this node brings to networks may have room yet or not.
+    world.join(2).await?;
+    let look = || async {
+        let found = world.zone.sbctl(["--bare", "--columns=name", "list", "Chassis"]).await;
+        let found = found.map_err(|error| format!("{error:#}"))?;
+        if found.contains("chassis-2") { Ok(()) } else { Err(found) }
+    };
+    world.rig.wait_for("the other node's chassis", DEADLINE, look).await?;
+    // One that starts meanwhile finds the same.
+    agent.kill().await?;
+    agent.restart().await?;
+    world.until_readiness("the full disk", told).await?;
+    ensure!(agent.is_running());
+
+    // Room again: nobody has to tell the agent.
+    world.machine.exec(["rm", &format!("{DISK}/filler")]).await?;
+    let after = rows(&world.converged().await?);
+    ensure!(before.keys().all(|key| after.contains_key(key)), "a row went");
+    world.until_readiness("that it is ready", |text| text == "ok").await?;
+    ensure!(agent.log_text()?.contains("Problem of the topology is over"));
+    // What the server wrote down is what it held.
+    northbound(&world).kill().await?;
+    world.until_readiness("the lost connection", |text| text.contains("Northbound database lost")).await?;
+    northbound(&world).restart().await?;
+    world.ready().await?;
+    ensure!(rows(&world.converged().await?) == after);
+    Ok(())
+}
+
 pub(crate) async fn older() -> anyhow::Result<()> {
     let mut world = World::start().await?;
     world.add(&one_of_each()).await?;

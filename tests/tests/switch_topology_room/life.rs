@@ -162,7 +162,7 @@ pub(crate) async fn early() -> anyhow::Result<()> {
 
 /// The agent is told what upstream was told, on the database that upstream left.
 pub(crate) async fn take_over() -> anyhow::Result<()> {
-    for name in ["02-default-v4-3zones", "06-secondary", "14-before"] {
+    for name in ["02b-default-v4-3zones-segmentation-flags", "06-secondary", "14-before"] {
         let world = World::start().await?;
         let run = CapturedRun::load(name)?;
         let remote = Remote::Unix(world.zone.northbound_socket().to_owned());

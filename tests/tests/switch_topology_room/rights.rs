@@ -97,6 +97,44 @@ pub(crate) async fn node_agent() -> anyhow::Result<()> {
     world.until("the new address", |have| leaves(have).as_deref() == Some(mac)).await.map(drop)
 }
 
+/// The account may watch the Services that are allowed unless somebody says others.
+pub(crate) async fn service() -> anyhow::Result<()> {
+    let mut world = World::start().await?;
+    access::install(&world.rig).await?;
+    let token = access::pod_token(&world.rig, Account::NodeAgent, "node1").await?;
+    log_in(&world, &token).await?;
+    let allow = "--udn-allowed-default-services=default/kubernetes,tenant/front";
+    let on: Vec<&str> = ON.iter().copied().chain([allow]).collect();
+    let _agent = world.machine.spawn(world.program("node-agent", &on)).await?;
+    world.add(&[NetworkSpec::new("ns_blue", 1, Kind::Layer3)]).await?;
+    world.converged().await?;
+    let told = |text: &str| text.contains("Service tenant/front: ") && text.contains("forbidden");
+    world.until_readiness("the Service that it may not watch", told).await?;
+
+    // Whoever allows it gives the right too; nothing has to be restarted.
+    world.rig.apply("{apiVersion: v1, kind: Namespace, metadata: {name: tenant}}").await?;
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "front", "namespace": "tenant"},
+        "spec": {"clusterIP": "10.96.0.55", "ports": [{"port": 80}]},
+    });
+    world.rig.apply(&service.to_string()).await?;
+    let role = [
+        "create",
+        "clusterrole",
+        "front",
+        "--verb=list,watch",
+        "--resource=services",
+        "--resource-name=front",
+    ];
+    world.rig.kubectl(role).await?;
+    let account = "--serviceaccount=ovn-kubernetes:causeway-node-agent";
+    world.rig.kubectl(["create", "clusterrolebinding", "front", "--clusterrole=front", account]).await?;
+    let front = world.service("tenant", "front").await?.context("the Service")?;
+    world.services.insert(front.name.clone(), front);
+    world.converged().await?;
+    world.ready().await
+}
+
 pub(crate) async fn card() -> anyhow::Result<()> {
     let mut world = World::start().await?;
     access::install(&world.rig).await?;

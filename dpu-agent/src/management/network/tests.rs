@@ -5,7 +5,7 @@ use causeway_api::nad::{Config, GatewayMode};
 use super::*;
 use crate::topology::cluster::{ACL_LOG_RATE, COPP_RATE};
 use crate::topology::exit::Exit;
-use crate::topology::plan::plan;
+use crate::topology::plan::{Ways, plan};
 
 fn cluster(subnets: &[&str]) -> Cluster {
     let nets = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
@@ -141,7 +141,7 @@ fn addresses_and_mac_are_those_of_the_port_in_ovn() {
     ] {
         let port = ManagedNetwork::of(&network, &told, &cluster, 1400).unwrap().unwrap();
         let exit = Exit::of_node(&network, &told);
-        let rows = plan(&cluster, &network, &told, &exit, &[]).rows();
+        let rows = plan(&cluster, &network, &told, Ways { exit: &exit, services: &[] }, &[]).rows();
         let in_ovn = &rows.switch_ports[&port.interface_id].row.addresses;
         let addresses = port.addresses.iter().map(|address| address.addr().to_string());
         let ours: Vec<String> = std::iter::once(port.mac.to_string()).chain(addresses).collect();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::plan::fixture::{cluster, layer3, node, rows_of};
-use super::super::plan::plan;
+use super::super::plan::{Ways, plan};
 use super::*;
 
 type Change = fn(&mut serde_json::Value);
@@ -38,7 +38,7 @@ fn exit(state: Option<&UplinkState>) -> Result<Exit, ExitError> {
 fn an_uplink_gives_bridge_addresses_and_next_hops_and_a_bridge_network_of_its_own() {
     let cluster = cluster();
     let exit = exit(Some(&state(|_| {})));
-    let rows = rows_of(&plan(&cluster, &layer3(&cluster), &node(1), &exit, []));
+    let rows = rows_of(&plan(&cluster, &layer3(&cluster), &node(1), Ways { exit: &exit, services: &[] }, []));
     let outside = &rows.switch_ports["br-blue_cluster_udn_blue_node1"];
     assert_eq!(outside.row.options.get("network_name").unwrap(), "cluster_udn_blue");
     assert_eq!(outside.row.tag_request, None);

@@ -10,7 +10,7 @@ use super::super::golden::captured_cluster;
 use super::super::network::{Network, NetworkError};
 use super::super::node::ZoneNode;
 use super::super::rows::Rows;
-use super::{Part, Plan, plan};
+use super::{DefaultService, Part, Plan, Ways, plan};
 
 /// The worked example's cluster: IPv4, two nodes.
 pub(in super::super) fn cluster() -> Cluster {
@@ -134,7 +134,18 @@ pub(in super::super) fn planned(
     node: &ZoneNode,
     remotes: &[ZoneNode],
 ) -> Plan {
-    plan(cluster, network, node, &Exit::of_node(network, node), remotes)
+    planned_with(cluster, network, node, &[], remotes)
+}
+
+/// The same with Services of the default network.
+pub(in super::super) fn planned_with(
+    cluster: &Cluster,
+    network: &Network,
+    node: &ZoneNode,
+    services: &[DefaultService],
+    remotes: &[ZoneNode],
+) -> Plan {
+    plan(cluster, network, node, Ways { exit: &Exit::of_node(network, node), services }, remotes)
 }
 
 /// All rows of a plan that has no problem.

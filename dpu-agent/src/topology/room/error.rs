@@ -50,6 +50,9 @@ impl PassError {
     /// The text for people, who need not know which network met it first: what a server refuses, it refuses of all.
     pub(super) fn note(&self) -> String {
         match self {
+            Self::Write(WriteError::Transact { source: TransactError::NotStored { details }, .. }) => {
+                format!("the OVN database cannot store changes: {details}")
+            }
             Self::Write(WriteError::Transact { source, .. }) => {
                 format!("the OVN database refuses changes: {}", chain(source))
             }
@@ -66,6 +69,18 @@ pub(super) fn is_away(error: &TransactError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_once_for_all_networks_and_tried_again() {
+        let full = |network: &str| {
+            let details = "nb.db: write failed (No space left on device)".to_owned();
+            let source = TransactError::NotStored { details };
+            PassError::Write(WriteError::Transact { network: network.into(), source })
+        };
+        let note = "the OVN database cannot store changes: nb.db: write failed (No space left on device)";
+        assert_eq!((full("blue").note(), full("red").note()), (note.to_owned(), note.to_owned()));
+        assert_eq!(full("blue").retry(), Retry::Backoff);
+    }
 
     #[test]
     fn what_a_server_refuses_is_told_once_for_all_networks_and_tried_again() {

@@ -11,6 +11,7 @@ use causeway_net::network::name::{NetworkName, NodeName};
 use causeway_runtime::engine::KeyQueue;
 
 use super::super::plan::Part;
+use super::super::service::ServiceName;
 use super::super::write::Parts;
 
 /// What a pass is about.
@@ -20,6 +21,8 @@ pub(super) enum Key {
     Zone,
     /// A network.
     Network(NetworkName),
+    /// Sets of addresses of Services.
+    Services,
     /// Networks in the database that nobody wants.
     Leftovers,
     /// Chassis of other nodes.
@@ -33,6 +36,7 @@ impl fmt::Display for Key {
         match self {
             Self::Zone => f.write_str("zone"),
             Self::Network(network) => write!(f, "network {network}"),
+            Self::Services => f.write_str("services"),
             Self::Leftovers => f.write_str("leftovers"),
             Self::Chassis => f.write_str("chassis"),
             Self::Settings => f.write_str("chassis settings"),
@@ -60,9 +64,10 @@ impl Stir {
         Self::part(Part::Remote(node.clone()))
     }
 
-    /// Everything that depends on this node.
-    pub(super) fn local() -> Self {
-        Self::Only([Part::Network, Part::Node, Part::Gateway, Part::HostAddresses, Part::Transit].into())
+    /// Everything that depends on this node, by whose own interface Services are reached.
+    pub(super) fn local<'s>(services: impl IntoIterator<Item = &'s ServiceName>) -> Self {
+        let parts = [Part::Network, Part::Node, Part::Gateway, Part::HostAddresses, Part::Transit];
+        Self::Only(parts.into_iter().chain(services.into_iter().cloned().map(Part::Service)).collect())
     }
 
     /// What depends on where the network leaves.
@@ -174,6 +179,13 @@ mod tests {
         inbox.network(&blue, Stir::All);
         assert_eq!(inbox.waiting(&blue), Some(Stir::All));
         assert_eq!(inbox.waiting(&red), None);
+    }
+
+    #[test]
+    fn what_rests_on_this_node_are_the_ways_to_services_too() {
+        let dns = ServiceName::new("kube-system", "kube-dns");
+        assert!(Stir::local([&dns]).covers(&Part::Service(dns.clone())));
+        assert!(!Stir::local([]).covers(&Part::Service(dns)));
     }
 
     #[test]

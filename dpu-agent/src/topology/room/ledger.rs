@@ -74,11 +74,15 @@ impl Ledger {
     pub(super) fn remark(&self) -> Option<String> {
         let book = self.lock();
         let broken = book.networks.iter().filter(|(_, standing)| standing.is_broken());
-        let mut broken = broken.map(|(network, _)| network.as_str());
+        let mut broken = broken.map(|(network, standing)| (network.as_str(), &standing.why));
         let first = broken.next();
-        let networks = first.map(|first| match broken.count() {
-            0 => format!("network {first} has not all of its rows"),
-            more => format!("network {first} and {more} more have not all of their rows"),
+        let networks = first.map(|(first, why)| {
+            let text = match broken.count() {
+                0 => format!("network {first} has not all of its rows"),
+                more => format!("network {first} and {more} more have not all of their rows"),
+            };
+            // What a server refuses of one it refuses of all, so the first one's reason is worth the place.
+            why.as_ref().map_or_else(|| text.clone(), |why| format!("{text}: {why}"))
         });
         let others = book.others.values().cloned();
         let all: Vec<String> = networks.into_iter().chain(others).collect();
@@ -131,6 +135,10 @@ mod tests {
         assert_eq!(standing.problems.len(), 2, "the other part's problem stays");
         ledger.lock().networks.insert("blue".into(), standing.clone());
         assert_eq!(ledger.remark().as_deref(), Some("network blue has not all of its rows"));
+        let refused = Standing { why: Some("refused".to_owned()), ..Standing::default() };
+        ledger.lock().networks.insert("azure".into(), refused);
+        let want = "network azure and 1 more have not all of their rows: refused";
+        assert_eq!(ledger.remark().as_deref(), Some(want));
         standing.take(&Parts::Only([remote].into()), BTreeMap::new());
         assert_eq!(standing.problems.keys().collect::<Vec<_>>(), [&Part::Node]);
     }

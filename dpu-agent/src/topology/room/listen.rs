@@ -6,11 +6,11 @@ use ovsdb::{Event, Events};
 use tokio_util::sync::CancellationToken;
 
 use super::super::write::Zone;
-use super::Databases;
 use super::inbox::{Inbox, Key, Stir};
 use super::metrics::Metrics;
 use super::pass::{SharedBook, TopologyRoom};
 use super::touched::{Finder, Holders};
+use super::{Databases, service_changed};
 
 impl Holders for SharedBook {
     fn holder(&self, prefix: &str) -> Option<NetworkName> {
@@ -32,7 +32,7 @@ pub(super) fn all(room: &TopologyRoom, databases: &Databases) -> impl Future<Out
     let (metrics, netlink) = (room.metrics.clone(), room.chassis.netlink.clone());
     // Addresses of this machine count only where somebody named some of them.
     let to_addresses = !room.chassis.ovn.encap_ips.is_empty();
-    let databases = databases.clone();
+    let (databases, services) = (databases.clone(), room.services.clone());
     async move {
         let rows = rows(&databases.northbound, events, &zone, &book, &inbox, &metrics);
         let addresses = async {
@@ -47,6 +47,7 @@ pub(super) fn all(room: &TopologyRoom, databases: &Databases) -> impl Future<Out
             () = whole(&databases.southbound, &inbox, Key::Chassis) => {}
             () = whole(&databases.vswitch, &inbox, Key::Settings) => {}
             () = addresses => {}
+            () = services.late(|name| service_changed(name, &book, &inbox)) => {}
         }
     }
 }
@@ -67,6 +68,7 @@ async fn rows(
                 None => return,
                 Some(Event::Resync(_)) => {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Services);
                     inbox.key(Key::Leftovers);
                     let networks: Vec<NetworkName> = book.lock().names().cloned().collect();
                     inbox.network(&NetworkName::default_network(), Stir::All);
@@ -86,6 +88,9 @@ async fn rows(
                     if touched.zone {
                         inbox.key(Key::Zone);
                     }
+                    if touched.services {
+                        inbox.key(Key::Services);
+                    }
                 }
             },
             changed = status.changed() => {
@@ -95,6 +100,7 @@ async fn rows(
                 // What waited for the connection goes on; what happened meanwhile is told as changes.
                 if status.borrow_and_update().is_synced() {
                     inbox.key(Key::Zone);
+                    inbox.key(Key::Services);
                     inbox.key(Key::Leftovers);
                     inbox.wake_waiting();
                 }

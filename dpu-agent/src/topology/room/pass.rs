@@ -17,7 +17,7 @@ use super::super::network::Network;
 use super::super::node::ZoneNode;
 use super::super::northbound::{LogicalRouter, LogicalSwitch, Pairs};
 use super::super::own::Owner;
-use super::super::plan::{Part, Plan, PlanError, plan, remote_chassis};
+use super::super::plan::{Part, Plan, PlanError, Ways, plan, remote_chassis, service_addresses};
 use super::super::southbound::write_chassis;
 use super::super::write::{Outcome, Parts, WriteError, Zone};
 use super::book::{Book, Wanted, Why};
@@ -27,6 +27,7 @@ use super::inbox::{Inbox, Key, Stir};
 use super::ledger::{Ledger, Standing};
 use super::metrics::Metrics;
 use super::nodes::is_in;
+use super::services::Services;
 use super::tell::{Said, Subject, Voice};
 use super::watched::{Nad, NadProblem, NodeFacts};
 
@@ -42,6 +43,7 @@ pub(super) struct TopologyRoom {
     pub(super) nads: Store<NadKey, Nad>,
     pub(super) nodes: Store<String, NodeFacts>,
     pub(super) states: Option<Store<String, UplinkState>>,
+    pub(super) services: Services,
     pub(super) book: SharedBook,
     pub(super) inbox: Inbox,
     pub(super) ledger: Ledger,
@@ -70,6 +72,7 @@ impl Room for TopologyRoom {
         let result = match key {
             Key::Zone => self.zone_rows(true).await,
             Key::Network(network) => self.network(key, network).await,
+            Key::Services => self.service_addresses(key).await,
             Key::Leftovers => self.leftovers(),
             Key::Chassis => self.remote_chassis(key).await,
             Key::Settings => self.chassis.settle().await.map(|changed| {
@@ -96,7 +99,7 @@ impl Room for TopologyRoom {
             if self.ledger.passed(network) {
                 self.inbox.key(Key::Leftovers);
             }
-        } else if *key != Key::Chassis || result.is_err() {
+        } else if !matches!(key, Key::Chassis | Key::Services) || result.is_err() {
             self.other(key, result.as_ref().err().map(PassError::note));
         }
         result
@@ -115,6 +118,18 @@ impl TopologyRoom {
             self.metrics.wrote(outcome);
             *done = true;
         }
+        Ok(Requeue::Done)
+    }
+
+    /// Addresses of the Services that networks reach, for rules of features that name them.
+    async fn service_addresses(&self, key: &Key) -> Result<Requeue, PassError> {
+        let sight = self.services.look();
+        let rows = service_addresses(&self.cluster, &sight.there);
+        let outcome = Zone::write_services(&self.northbound, &rows, sight.unknown.is_empty()).await?;
+        self.metrics.wrote(outcome);
+        self.ledger.lock().others.remove("services");
+        let said = sight.remarks.into_iter().map(|text| (Subject::Remark, text));
+        self.voice.set(key, &said.collect());
         Ok(Requeue::Done)
     }
 
@@ -167,9 +182,12 @@ impl TopologyRoom {
             .map(|(_, facts)| &facts.node)
             .collect();
         // Of a node that cannot be read nothing is known, not even that it is gone.
-        let unknown = nodes.unreadable().map(|(name, _)| Part::Remote(name.as_str().into())).collect();
+        let unknown = nodes.unreadable().map(|(name, _)| Part::Remote(name.as_str().into()));
+        let services = self.services.look();
+        let unknown = unknown.chain(services.unknown.into_iter().map(Part::Service)).collect();
         let parts = stir.clone().parts(unknown);
-        let plan = plan(&self.cluster, network, &own.node, &exit, remotes);
+        let ways = Ways { exit: &exit, services: &services.there };
+        let plan = plan(&self.cluster, network, &own.node, ways, remotes);
         if parts.covers(&Part::Network) {
             self.evict(network).await?;
         }
@@ -349,6 +367,7 @@ impl TopologyRoom {
             Key::Zone => "zone",
             Key::Settings => "chassis settings",
             Key::Chassis => "chassis",
+            Key::Services => "services",
             Key::Leftovers | Key::Network(_) => "leftovers",
         };
         let mut book = self.ledger.lock();
@@ -436,6 +455,6 @@ fn named(subject: &Subject, note: &str) -> String {
     match subject {
         Subject::Node { name, .. } => format!("node {name}: {note}"),
         Subject::Nad { key, .. } => format!("{key}: {note}"),
-        Subject::Log => note.to_owned(),
+        Subject::Log | Subject::Remark => note.to_owned(),
     }
 }

@@ -34,6 +34,8 @@ pub(super) enum Subject {
     },
     /// None: the log has it, and somebody else tells the object's owner.
     Log,
+    /// None, and nothing is wrong: the log has it for whoever wonders.
+    Remark,
 }
 
 /// Something that is wrong.
@@ -90,17 +92,25 @@ impl Voice {
     pub(super) fn set(&self, key: &Key, now: &BTreeSet<Said>) {
         let (new, over) = self.said.lock().unwrap_or_else(PoisonError::into_inner).set(key, now);
         for (subject, note) in new {
+            if subject == Subject::Remark {
+                info!(what = %key, remark = note, "Topology goes without something");
+                continue;
+            }
             warn!(what = %key, problem = note, "Topology cannot be as it should");
             self.record(subject, note);
         }
-        for (_, note) in over {
+        for (subject, note) in over {
+            if subject == Subject::Remark {
+                info!(what = %key, remark = note, "No longer so");
+                continue;
+            }
             info!(what = %key, problem = note, "Problem of the topology is over");
         }
     }
 
     fn record(&self, subject: Subject, note: String) {
         let (regarding, reason) = match subject {
-            Subject::Log => return,
+            Subject::Log | Subject::Remark => return,
             Subject::Node { name, uid } => (
                 ObjectReference {
                     api_version: Some("v1".to_owned()),

@@ -13,11 +13,13 @@ use ovsdb::{Batch, Row, RowChange, Snapshot, Uuid};
 
 use super::super::mark;
 use super::super::northbound::{
-    Acl, Copp, GatewayChassis, Global, LoadBalancerGroup, LogicalRouter, LogicalRouterPort, LogicalSwitch,
-    LogicalSwitchPort, Meter, MeterBand, Nat, Pairs, PortGroup, RouterPolicy, StaticMacBinding, StaticRoute,
+    Acl, AddressSet, Copp, GatewayChassis, Global, LoadBalancerGroup, LogicalRouter, LogicalRouterPort,
+    LogicalSwitch, LogicalSwitchPort, Meter, MeterBand, Nat, Pairs, PortGroup, RouterPolicy,
+    StaticMacBinding, StaticRoute,
 };
 use super::super::own::Owner;
 use super::super::plan::Part;
+use super::super::service;
 
 /// What a change concerns.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(super) struct Touched {
     pub(super) networks: BTreeMap<NetworkName, BTreeSet<Part>>,
     /// Whether rows of the zone itself are others.
     pub(super) zone: bool,
+    /// Whether sets of addresses of Services are others.
+    pub(super) services: bool,
 }
 
 /// Who knows which network has which names.
@@ -65,6 +69,7 @@ impl<H: Holders> Finder<'_, H> {
         self.in_place(batch, &mut touched);
         self.loose(batch, &mut touched);
         touched.zone = zone(batch);
+        touched.services = services(batch);
         touched
     }
 
@@ -350,6 +355,13 @@ fn zone(batch: &Batch) -> bool {
         || batch.rows::<Copp>().next().is_some()
         || batch.rows::<Meter>().next().is_some()
         || batch.rows::<MeterBand>().next().is_some()
+}
+
+/// Whether sets of addresses of Services are others. One that lost its notes is known by its name.
+fn services(batch: &Batch) -> bool {
+    let names = [true, false].map(|is_four| service::set_id(is_four).hashed_name());
+    let ours = |set: &Arc<AddressSet>| service::is_set(&set.external_ids) || names.contains(&set.name);
+    batch.rows::<AddressSet>().any(|change| change.old.iter().chain(&change.new).any(ours))
 }
 
 /// What the name of a switch or router of the topology begins with after the words of its kind: the network's prefix.

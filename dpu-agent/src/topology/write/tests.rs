@@ -9,6 +9,8 @@ use super::super::golden::{Run, raw};
 use super::super::northbound::*;
 use super::*;
 
+mod services;
+
 fn atom(kind: AtomicType, value: &Value) -> Atom {
     match kind {
         AtomicType::Integer => Atom::Integer(value.as_i64().unwrap()),
@@ -57,6 +59,7 @@ struct Changes {
     router: Option<fn(&mut LogicalRouter)>,
     nat: Option<fn(&mut Nat)>,
     route: Option<fn(&mut StaticRoute)>,
+    set: Option<fn(&mut AddressSet)>,
 }
 
 fn apply<T>(change: Option<fn(&mut T)>) -> impl Fn(&mut T) {
@@ -86,6 +89,7 @@ fn altered(run: &Run, changes: &Changes) -> Snapshot {
     builder = table::<Acl>(builder, &database, |_| {});
     builder = table::<PortGroup>(builder, &database, |_| {});
     builder = table::<StaticMacBinding>(builder, &database, |_| {});
+    builder = table::<AddressSet>(builder, &database, apply(changes.set));
     builder.build()
 }
 
@@ -133,6 +137,8 @@ fn taking_over_a_captured_database_changes_nothing() {
         let run = Run::load(name);
         let (zone, have) = (zone_of(&run), altered(&run, &Changes::default()));
         assert_eq!(words(&zone.change(&have).unwrap()), [""; 0], "{name}");
+        let sets = Zone::services_change(&run.service_addresses(), true, &have);
+        assert_eq!(words(&sets.unwrap()), [""; 0], "{name}");
         for network in &run.networks {
             let change = zone.network_change(&network.name, &run.plan(network), &Parts::all(), &have);
             assert_eq!(words(&change.unwrap()), [""; 0], "{name} {}", network.name);
@@ -250,7 +256,9 @@ fn a_part_that_cannot_be_planned_keeps_its_rows() {
     run.node.gateways = Err(super::super::node::Untold::Missing("k8s.ovn.org/l3-gateway-config"));
     for network in &run.networks {
         let plan = run.plan(network);
-        assert_eq!(plan.problems.len(), 3, "{:?}", plan.problems);
+        // The way out, the host's addresses, the other node; where the node lets Services be reached.
+        let many = if network.is_default() { 3 } else { 4 };
+        assert_eq!(plan.problems.len(), many, "{:?}", plan.problems);
         let change = zone_of(&run).network_change(&network.name, &plan, &Parts::all(), &have).unwrap();
         assert_eq!(words(&change), [""; 0], "{}", network.name);
     }
@@ -388,5 +396,5 @@ fn northbound_tables() -> SnapshotBuilder {
     let builder = builder.table::<LoadBalancerGroup>().table::<LogicalSwitch>().table::<LogicalSwitchPort>();
     let builder = builder.table::<LogicalRouter>().table::<LogicalRouterPort>().table::<GatewayChassis>();
     let builder = builder.table::<StaticRoute>().table::<RouterPolicy>().table::<Nat>().table::<Acl>();
-    builder.table::<PortGroup>().table::<StaticMacBinding>()
+    builder.table::<PortGroup>().table::<StaticMacBinding>().table::<AddressSet>()
 }

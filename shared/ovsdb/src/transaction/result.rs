@@ -99,6 +99,12 @@ pub enum TransactError {
         /// The server's explanation; names table, column and rows.
         details: String,
     },
+    /// The server could not write it down, as on a full disk. What the database holds is as before.
+    #[error("the server could not store it: {details}")]
+    NotStored {
+        /// The server's explanation, with the system's where it tells it.
+        details: String,
+    },
     /// Any other refusal.
     #[error("{error} in {}: {details}", .table.as_deref().unwrap_or("transaction"))]
     Refused {
@@ -138,7 +144,13 @@ pub(crate) fn read(transaction: &Transaction, result: &Value) -> Result<Vec<Oper
     // One result per operation; after the first failure nulls or nothing; one more if only the commit failed.
     for (position, item) in items.iter().enumerate() {
         if let Some(error) = item.get("error").and_then(Value::as_str) {
-            let details = item.get("details").and_then(Value::as_str).unwrap_or_default();
+            let text = |member: &str| item.get(member).and_then(Value::as_str);
+            let details = text("details").unwrap_or_default();
+            // ovsdb-server tells the system's error beside its own (`ovsdb_error_to_json`).
+            let details = match text("io-error") {
+                Some(system) => format!("{details} ({system})"),
+                None => details.to_owned(),
+            };
             return Err(failure(transaction, position, error, details));
         }
     }
@@ -153,16 +165,16 @@ pub(crate) fn read(transaction: &Transaction, result: &Value) -> Result<Vec<Oper
         .collect()
 }
 
-fn failure(transaction: &Transaction, position: usize, error: &str, details: &str) -> TransactError {
+fn failure(transaction: &Transaction, position: usize, error: &str, details: String) -> TransactError {
     let operation = transaction.operations().get(position);
     let table = operation.and_then(Operation::table).map(str::to_owned);
-    let details = details.to_owned();
     match (error, operation) {
         ("timed out", Some(Operation::Wait { table, .. })) => {
             TransactError::LostRace { table: table.clone(), operation: position }
         }
         ("constraint violation", _) => TransactError::Constraint { table, details },
         ("referential integrity violation", _) => TransactError::Reference { details },
+        ("I/O error" | "resources exhausted", _) => TransactError::NotStored { details },
         _ => TransactError::Refused { table, error: error.to_owned(), details },
     }
 }

@@ -127,6 +127,20 @@ fn failures_name_the_table_of_the_operation() {
 }
 
 #[test]
+fn what_a_server_could_not_store_is_told_with_the_systems_own_words() {
+    // As ovsdb-server answers on a full disk: every operation went well, and the commit did not.
+    let io = json!({"error": "I/O error", "details": "nb.db: write failed", "io-error": "No space left on device"});
+    let done = json!([{}, {"uuid": ["uuid", "x"]}, {}, {}, {}, {}, {}, io]);
+    let error = read(&one_of_each(), &done).unwrap_err();
+    assert!(matches!(error, TransactError::NotStored { .. }) && !error.is_outcome_unknown());
+    let want = "the server could not store it: nb.db: write failed (No space left on device)";
+    assert_eq!(error.to_string(), want);
+    let exhausted = json!([{}, {"error": "resources exhausted", "details": "because"}]);
+    let error = read(&one_of_each(), &exhausted).unwrap_err();
+    assert_eq!(error.to_string(), "the server could not store it: because");
+}
+
+#[test]
 fn only_a_failed_guard_is_a_race() {
     let race = read(&one_of_each(), &json!([{"error": "timed out"}])).unwrap_err();
     let other = read(&one_of_each(), &json!([{}, {"error": "timed out"}])).unwrap_err();

@@ -154,8 +154,7 @@ pub const CATALOGUE: &[OptionSpec] = &[
         "Services of the default network that primary user-defined networks reach",
     )
     .at(&[("default", "udn-allowed-default-services")])
-    .default("default/kubernetes,kube-system/kube-dns")
-    .accepted(),
+    .default("default/kubernetes,kube-system/kube-dns"),
     option("transport", Kind::Text, "transport of the default network")
         .at(&[("default", "transport")])
         .lacking("transports other than Geneve for the default network"),

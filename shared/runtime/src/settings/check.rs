@@ -12,7 +12,7 @@ use super::layers::Values;
 use super::value::{self, ClusterSubnet, ValueError};
 use super::{
     CgroupPath, CgroupPathError, DpuLease, Families, Features, GatewayMode, IdentityKind, LeaderElection,
-    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access, gateway, ovn,
+    LogFormat, LogSettings, NodeMode, Program, Settings, SubnetPair, access, gateway, ovn, services,
 };
 
 /// Largest routing table number upstream accepts.
@@ -56,6 +56,7 @@ fn read(program: &Program, values: &Values, problems: &mut Vec<String>) -> Resul
         network_grace: value::duration(text("udn-deletion-grace-period"))?,
         cluster_subnets,
         service_cidrs: value::cidrs(text("k8s-service-cidrs"))?,
+        default_services: services::read(values, problems),
         masquerade: pair(values, "gateway-v4-masquerade-subnet", "gateway-v6-masquerade-subnet")?,
         join: pair(values, "gateway-v4-join-subnet", "gateway-v6-join-subnet")?,
         transit: pair(values, "cluster-manager-v4-transit-subnet", "cluster-manager-v6-transit-subnet")?,

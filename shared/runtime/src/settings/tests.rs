@@ -125,6 +125,30 @@ fn defaults_are_upstreams() {
 }
 
 #[test]
+fn allowed_services_are_names_with_a_namespace_and_a_bad_one_is_named() {
+    let names = |line: &str| {
+        node(line).default_services.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(""), "default/kubernetes kube-system/kube-dns");
+    let line = "--udn-allowed-default-services=ns1/svc.a,ns/svc,ns/svc";
+    assert_eq!(names(line), "ns/svc ns1/svc.a");
+    let long = "n".repeat(64);
+    for (item, what) in [
+        ("svc", "no namespace"),
+        ("/svc", "no namespace"),
+        ("Ns/svc", "an invalid namespace"),
+        (&*format!("{long}/svc"), "an invalid namespace"),
+        ("ns/", "an invalid name"),
+        ("ns/-svc", "an invalid name"),
+        ("ns/a/b", "an invalid name"),
+    ] {
+        let error = load(&NODE, &format!("--init-node n --udn-allowed-default-services=good/one,{item}"));
+        let want = format!("--udn-allowed-default-services: service {item:?} has {what}");
+        assert_eq!(error.map(drop).unwrap_err().to_string(), want);
+    }
+}
+
+#[test]
 fn every_catalogue_row_is_sound() {
     let mut names = BTreeSet::new();
     let mut keys = BTreeMap::new();

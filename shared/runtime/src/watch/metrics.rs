@@ -1,5 +1,7 @@
 //! What watches count, per kind.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -23,8 +25,10 @@ pub(super) struct KindMeters {
     pub(super) changes: Counter,
     pub(super) errors: Counter,
     pub(super) unreadable: Counter,
-    pub(super) objects: Gauge,
+    objects: Gauge,
     heard: Gauge,
+    /// How many of the kind's objects are this watch's: others of the same kind have some too.
+    own: AtomicI64,
 }
 
 impl WatchMetrics {
@@ -40,7 +44,7 @@ impl WatchMetrics {
         registry.register("watch_changes", "Changes that reached subscribers", metrics.changes.clone());
         registry.register("watch_errors", "Interruptions of watches", metrics.errors.clone());
         registry.register("watch_unreadable", "Objects that could not be read", metrics.unreadable.clone());
-        registry.register("watch_objects", "Objects in the store of a kind", metrics.objects.clone());
+        registry.register("watch_objects", "Objects in the stores of a kind", metrics.objects.clone());
         registry.register_with_unit(
             "watch_last_event_timestamp",
             "When the API server last sent something about a kind, in seconds since 1970",
@@ -58,13 +62,39 @@ impl WatchMetrics {
             unreadable: self.unreadable.get_or_create(&labels).clone(),
             objects: self.objects.get_or_create(&labels).clone(),
             heard: self.heard.get_or_create(&labels).clone(),
+            own: AtomicI64::new(0),
         }
     }
 }
 
 impl KindMeters {
+    /// The watch's store has so many objects now.
+    pub(super) fn has(&self, objects: usize) {
+        let now = i64::try_from(objects).unwrap_or(i64::MAX);
+        self.objects.inc_by(now.saturating_sub(self.own.swap(now, Ordering::Relaxed)));
+    }
+
     /// The API server has just sent something about this kind.
     pub(super) fn heard(&self) {
         self.heard.set(jiff::Timestamp::now().as_second());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_of_one_kind_count_their_objects_together() {
+        let metrics = WatchMetrics::register(&mut Registry::default());
+        let (one, other, another_kind) =
+            (metrics.kind("Service"), metrics.kind("Service"), metrics.kind("Node"));
+        one.has(1);
+        other.has(3);
+        another_kind.has(7);
+        assert_eq!((one.objects.get(), another_kind.objects.get()), (4, 7));
+        one.has(1);
+        other.has(0);
+        assert_eq!(one.objects.get(), 1);
     }
 }
