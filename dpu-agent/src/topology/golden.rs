@@ -185,7 +185,7 @@ const NORTHD_OPTIONS: &[&str] = &[
 fn is_others(table: &str, row: &Map<String, Value>) -> bool {
     let ids = row.get("external_ids");
     let kind = ids.and_then(|ids| ids.get(mark::OWNER_TYPE)).and_then(Value::as_str);
-    let ours = || ids.is_some_and(|ids| service::is_set(&text_pairs(ids)));
+    let ours = || ids.is_some_and(|ids| service::is_set(&mark::pairs(text_pairs(ids))));
     table == "Load_Balancer" || kind == Some("UDNIsolation") || (table == "Address_Set" && !ours())
 }
 

@@ -326,7 +326,7 @@ ovsdb::table! {
         /// The addresses.
         addresses: BTreeSet<String>,
         /// Notes.
-        external_ids: BTreeMap<String, String>,
+        external_ids: Pairs,
     }
     /// By name.
     index by_name = |set| Some(set.name.as_str());

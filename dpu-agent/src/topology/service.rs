@@ -66,5 +66,5 @@ pub(super) fn set_id(is_four: bool) -> ObjectId {
 
 /// Whether a row's notes say that it is one of these sets.
 pub(super) fn is_set(external_ids: &super::northbound::Pairs) -> bool {
-    address_set::UDN_ENABLED_SERVICE.is_of(OWNER, external_ids)
+    address_set::UDN_ENABLED_SERVICE.is_of(OWNER, |key| external_ids.get(key))
 }

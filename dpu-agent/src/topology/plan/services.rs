@@ -66,7 +66,7 @@ pub fn service_addresses(cluster: &Cluster, services: &[DefaultService]) -> Rows
         let set = AddressSet {
             name: id.hashed_name(),
             addresses: all.filter(of_family).map(ToString::to_string).collect(),
-            external_ids: id.external_ids().clone(),
+            external_ids: mark::pairs(id.external_ids()),
         };
         rows.address_sets.insert(set.name.clone(), set);
     }

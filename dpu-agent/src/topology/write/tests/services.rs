@@ -1,6 +1,7 @@
 //! Ways to Services, and the sets of their addresses.
 
-use super::super::super::service::{DefaultService, ServiceName};
+use super::super::super::mark;
+use super::super::super::service::{self, DefaultService, ServiceName};
 use super::*;
 
 fn api(addresses: &[&str]) -> DefaultService {
@@ -87,7 +88,7 @@ fn a_set_of_a_family_that_the_cluster_has_not_goes_and_sets_of_others_stay() {
     let database = raw(run.name);
     let six = AddressSet {
         name: "old".to_owned(),
-        external_ids: super::super::super::service::set_id(false).external_ids().clone(),
+        external_ids: mark::pairs(service::set_id(false).external_ids()),
         ..AddressSet::default()
     };
     let foreign = AddressSet { name: "theirs".to_owned(), ..AddressSet::default() };
