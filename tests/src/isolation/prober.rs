@@ -134,13 +134,13 @@ impl Prober {
         world.nft_run(&watched("delete", addresses)).await
     }
 
-    async fn tell(&self, world: &World, word: &str, addresses: &[String]) -> anyhow::Result<()> {
+    async fn tell(&self, world: &World, verb: &str, addresses: &[String]) -> anyhow::Result<()> {
         let lines = addresses
             .iter()
-            .map(|address| format!("echo '{word} {address}' >/dev/udp/127.0.0.1/{CONTROL}\n"));
+            .map(|address| format!("echo '{verb} {address}' >/dev/udp/127.0.0.1/{CONTROL}\n"));
         world.node.exec(["bash", "-ec", &lines.collect::<String>()]).await?;
         for address in addresses {
-            self.process.says(0, &format!("{word} {address}\n"), DEADLINE).await?;
+            self.process.says(0, &format!("{verb} {address}\n"), DEADLINE).await?;
         }
         Ok(())
     }
