@@ -126,7 +126,7 @@ async fn a_listener_to_some_changes_is_woken_by_these_and_by_a_fresh_start_alone
     let both = Batch::Changes(Arc::from([Change::Rule { old: None, new: None }, port]));
     for (batch, wakes) in [(changes(), 0), (both, 1), (Batch::Resync, 1)] {
         world.batches.send(batch.clone()).unwrap();
-        while world.batches.len() > 0 {
+        while !world.batches.is_empty() {
             tokio::task::yield_now().await;
         }
         tokio::task::yield_now().await;
