@@ -2,7 +2,7 @@
 //! step the objects are compared with what was recorded of upstream.
 //!
 //! In: a run's `inputs.yaml` and `result.yaml` (`tests/conformance/control-plane/`), the differences meant so
-//! (`tests/differences.jsonl`). Out: every other difference.
+//! (`tests/differences.jsonl`). Out: every other difference, and every line of these that names none.
 //!
 //! Compared are spec, status, labels, annotations of the network stack, finalizers, owner references (without uids), and
 //! whether an object is being deleted. Not compared: times, versions, uids, observed generations. What nodes were given is
@@ -10,7 +10,7 @@
 
 mod normal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Where recorded runs are.
 const RUNS: &str = "conformance/control-plane";
+/// The test that replays them here.
+const REPLAY: &str = "api_networks";
 
 /// One recorded request.
 #[derive(Debug, Deserialize)]
@@ -68,6 +70,7 @@ struct Result {
 
 /// A difference that is meant so.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Allowed {
     run: String,
     step: Option<u32>,
@@ -75,6 +78,11 @@ struct Allowed {
     #[serde(default)]
     from: u32,
     path: String,
+    /// Whether it is there depends on the order in which things that come at once are done.
+    #[serde(default)]
+    chance: bool,
+    /// The replay that it is for, where another one compares the same run by itself.
+    replay: Option<String>,
     why: String,
 }
 
@@ -102,9 +110,12 @@ pub struct Run {
 
 #[derive(Debug)]
 struct Matcher {
+    /// The line of `differences.jsonl`.
+    line: String,
     step: Option<u32>,
     from: u32,
     path: Regex,
+    chance: bool,
 }
 
 /// What a replay has reached.
@@ -114,6 +125,8 @@ pub struct Replay<'r> {
     /// Nodes that exist at this step, as recorded.
     nodes: BTreeMap<String, Value>,
     meant: usize,
+    /// Which of the differences that are meant so were there.
+    used: BTreeSet<usize>,
 }
 
 impl Run {
@@ -147,15 +160,28 @@ impl Run {
     /// Begins a replay on an API server.
     #[must_use]
     pub fn replay(&self, client: Client) -> Replay<'_> {
-        Replay { run: self, client, nodes: BTreeMap::new(), meant: 0 }
+        let (nodes, used) = (BTreeMap::new(), BTreeSet::new());
+        Replay { run: self, client, nodes, meant: 0, used }
     }
 
-    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
-        self.allowed.iter().any(|allowed| {
+    /// Which lines say that a difference is meant so.
+    fn why(&self, step: u32, difference: &Difference) -> impl Iterator<Item = usize> {
+        let counts = move |allowed: &Matcher| {
             allowed.step.is_none_or(|only| only == step)
                 && allowed.from <= step
                 && allowed.path.is_match(&difference.path)
-        })
+        };
+        self.allowed.iter().enumerate().filter(move |(_, allowed)| counts(allowed)).map(|(index, _)| index)
+    }
+
+    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
+        self.why(step, difference).next().is_some()
+    }
+}
+
+impl Matcher {
+    fn needless(&self) -> String {
+        format!("nothing differs that this names: {}", self.line)
     }
 }
 
@@ -175,10 +201,11 @@ impl Replay<'_> {
         self.meant
     }
 
-    /// Sends the requests of a step and waits until nothing differs but what is meant to.
+    /// Sends the requests of a step and waits until nothing differs but what is meant to, and all that is meant to in just this
+    /// step.
     ///
     /// # Errors
-    /// Something else differs, or a request was answered differently.
+    /// Something else differs, something that is meant to does not, or a request was answered differently.
     pub async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
         let what = || format!("{} step {} ({})", self.run.name, step.number, step.title);
         for input in &step.inputs {
@@ -194,21 +221,46 @@ impl Replay<'_> {
         let begun = Instant::now();
         loop {
             let found = self.compare(step).await?;
-            let (meant, wrong): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|difference| self.run.is_meant(step.number, difference));
+            let (meant, mut wrong) = self.judged(step.number, &found);
+            let lines = self.run.allowed.iter().enumerate();
+            let due = lines.filter(|(_, line)| line.step == Some(step.number) && !line.chance);
+            wrong.extend(due.filter(|(index, _)| !meant.contains(index)).map(|(_, line)| line.needless()));
             if wrong.is_empty() {
-                self.meant += meant.len();
+                self.meant += found.len();
+                self.used.extend(meant);
                 return Ok(());
             }
             if begun.elapsed() > DEADLINE {
-                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 bail!("{}:\n{}", what(), wrong.join("\n"));
             }
             sleep(PAUSE).await;
         }
     }
 
-    async fn send(&self, step: u32, input: &Input) -> anyhow::Result<()> {
+    /// Says whether each line that is for this run was needed.
+    ///
+    /// # Errors
+    /// It says which line names nothing that differs.
+    pub fn finish(&self) -> anyhow::Result<()> {
+        let unused = self
+            .run
+            .allowed
+            .iter()
+            .enumerate()
+            .filter(|(index, line)| !line.chance && !self.used.contains(index));
+        let wrong: Vec<String> = unused.map(|(_, line)| line.needless()).collect();
+        ensure!(wrong.is_empty(), "{} in the end:\n{}", self.run.name, wrong.join("\n"));
+        Ok(())
+    }
+
+    /// The lines that say why something differs, and what differs without a line that says why.
+    fn judged(&self, step: u32, found: &[Difference]) -> (BTreeSet<usize>, Vec<String>) {
+        let wrong =
+            found.iter().filter(|difference| !self.run.is_meant(step, difference)).map(ToString::to_string);
+        (found.iter().flat_map(|difference| self.run.why(step, difference)).collect(), wrong.collect())
+    }
+
+    async fn send(&mut self, step: u32, input: &Input) -> anyhow::Result<()> {
         let path = &input.path;
         let (code, body) = match input.verb {
             Verb::Create => {
@@ -238,7 +290,10 @@ impl Replay<'_> {
             &Value::from(recorded),
             &json!({"code": code, "message": at(&body, "/message")}),
         );
-        ensure!((recorded >= 400) == (code >= 400) || self.run.is_meant(step, &refused), "{refused}");
+        if (recorded >= 400) != (code >= 400) {
+            ensure!(self.run.is_meant(step, &refused), "{refused}");
+            self.used.extend(self.run.why(step, &refused));
+        }
         Ok(())
     }
 
@@ -312,19 +367,30 @@ fn yaml<T: for<'de> Deserialize<'de>>(path: &PathBuf) -> anyhow::Result<T> {
     serde_yaml_ng::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }
 
-/// The differences that are meant so in a run. Each line says why.
-fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
+/// Each line of `differences.jsonl`, as it stands there and read. Each says why.
+fn lines() -> anyhow::Result<Vec<(String, Allowed)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("differences.jsonl");
     let text = std::fs::read_to_string(&path).context("reading differences.jsonl")?;
-    let mut matchers = Vec::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    let read = |line: &str| {
         let allowed: Allowed = serde_json::from_str(line).with_context(|| format!("difference {line}"))?;
         ensure!(!allowed.why.is_empty(), "a difference without a reason: {line}");
-        if Regex::new(&allowed.run)?.is_match(run) {
+        Ok((line.to_owned(), allowed))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(read).collect()
+}
+
+/// The differences that are meant so in a run.
+fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
+    let mut matchers = Vec::new();
+    for (line, allowed) in lines()? {
+        let is_ours = allowed.replay.as_deref().is_none_or(|replay| replay == REPLAY);
+        if is_ours && Regex::new(&allowed.run)?.is_match(run) {
             matchers.push(Matcher {
+                line,
                 step: allowed.step,
                 from: allowed.from,
                 path: Regex::new(&allowed.path)?,
+                chance: allowed.chance,
             });
         }
     }
@@ -380,4 +446,25 @@ fn path(api_version: &str, kind: &str, namespace: &str, name: &str) -> anyhow::R
     };
     let scope = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
     Ok(format!("{root}{scope}/{plural}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The run that another test replays by itself.
+    const ELSEWHERE: &str = "06-endpointslice-mirror";
+
+    #[test]
+    fn each_difference_that_is_meant_so_is_of_a_run_that_is_replayed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS);
+        let runs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut runs: Vec<String> = runs.map(|name| name.into_string().unwrap()).collect();
+        assert!(runs.len() > 5, "{runs:?}");
+        runs.push(ELSEWHERE.to_owned());
+        for (line, allowed) in lines().unwrap() {
+            let of_it = Regex::new(&allowed.run).unwrap();
+            assert!(runs.iter().any(|run| of_it.is_match(run)), "of no run: {line}");
+        }
+    }
 }
