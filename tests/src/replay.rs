@@ -1,13 +1,14 @@
 //! Replays recorded runs of the control plane: the requests of a run go to a real API server, step by step, and after each
 //! step the objects are compared with what was recorded of upstream.
 //!
-//! In: a run's `inputs.yaml` and `result.yaml` (`tests/conformance/control-plane/`), the differences meant so
+//! In: a run's `inputs.yaml`, `result.yaml` and `events.txt` (`tests/conformance/control-plane/`), the differences meant so
 //! (`tests/differences.jsonl`). Out: every other difference, and every line of these that names none.
 //!
 //! Compared are spec, status, labels, annotations of the network stack, finalizers, owner references (without uids), and
-//! whether an object is being deleted. Not compared: times, versions, uids, observed generations. What nodes were given is
+//! whether an object is being deleted; and what Events have said up to then. Not compared: times, versions, uids, observed generations. What nodes were given is
 //! compared as a whole, since which node gets which depends on timing. Where a run was recorded anew the folder says how.
 
+mod heard;
 mod normal;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use self::heard::Heard;
 use self::normal::{Difference, at, differences, handed_out, normal};
 
 /// How long a busy machine may take for a step.
@@ -105,6 +107,8 @@ pub struct Run {
     pub flags: Vec<String>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
+    /// What Events first said in each step.
+    heard: BTreeMap<u32, BTreeSet<Heard>>,
     allowed: Vec<Matcher>,
 }
 
@@ -124,6 +128,8 @@ pub struct Replay<'r> {
     client: Client,
     /// Nodes that exist at this step, as recorded.
     nodes: BTreeMap<String, Value>,
+    /// What Events have said up to this step, as recorded.
+    heard: BTreeSet<Heard>,
     meant: usize,
     /// Which of the differences that are meant so were there.
     used: BTreeSet<usize>,
@@ -139,6 +145,7 @@ impl Run {
         let inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
         let results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
         let flags = std::fs::read_to_string(folder.join("flags.txt")).context("reading flags.txt")?;
+        let events = std::fs::read_to_string(folder.join("events.txt")).context("reading events.txt")?;
         let mut by_step: BTreeMap<u32, Vec<Input>> = BTreeMap::new();
         for input in inputs {
             by_step.entry(input.step).or_default().push(input);
@@ -153,6 +160,7 @@ impl Run {
             name: name.to_owned(),
             flags: flags.split_whitespace().skip(1).map(str::to_owned).collect(),
             steps: steps.collect(),
+            heard: heard::recorded(&events)?,
             allowed: allowed(name)?,
         })
     }
@@ -160,8 +168,8 @@ impl Run {
     /// Begins a replay on an API server.
     #[must_use]
     pub fn replay(&self, client: Client) -> Replay<'_> {
-        let (nodes, used) = (BTreeMap::new(), BTreeSet::new());
-        Replay { run: self, client, nodes, meant: 0, used }
+        let (nodes, heard, used) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Replay { run: self, client, nodes, heard, meant: 0, used }
     }
 
     /// Which lines say that a difference is meant so.
@@ -218,9 +226,11 @@ impl Replay<'_> {
         for gone in step.result.deleted.iter().filter_map(|gone| gone.strip_prefix("Node/")) {
             self.nodes.remove(gone.trim_start_matches('/'));
         }
+        self.heard.extend(self.run.heard.get(&step.number).into_iter().flatten().cloned());
         let begun = Instant::now();
         loop {
-            let found = self.compare(step).await?;
+            let mut found = self.compare(step).await?;
+            self.compare_events(&mut found).await?;
             let (meant, mut wrong) = self.judged(step.number, &found);
             let lines = self.run.allowed.iter().enumerate();
             let due = lines.filter(|(_, line)| line.step == Some(step.number) && !line.chance);
@@ -237,18 +247,23 @@ impl Replay<'_> {
         }
     }
 
-    /// Says whether each line that is for this run was needed.
+    /// Says whether nothing else was heard in the end, and whether each line that is for this run was needed.
     ///
     /// # Errors
-    /// It says which line names nothing that differs.
-    pub fn finish(&self) -> anyhow::Result<()> {
+    /// It says what was heard, or which line names nothing that differs.
+    pub async fn finish(&mut self) -> anyhow::Result<()> {
+        let last = self.run.steps.last().map_or(0, |step| step.number);
+        let mut found = Vec::new();
+        self.compare_events(&mut found).await?;
+        let (meant, mut wrong) = self.judged(last, &found);
+        self.used.extend(meant);
         let unused = self
             .run
             .allowed
             .iter()
             .enumerate()
             .filter(|(index, line)| !line.chance && !self.used.contains(index));
-        let wrong: Vec<String> = unused.map(|(_, line)| line.needless()).collect();
+        wrong.extend(unused.map(|(_, line)| line.needless()));
         ensure!(wrong.is_empty(), "{} in the end:\n{}", self.run.name, wrong.join("\n"));
         Ok(())
     }
@@ -334,6 +349,12 @@ impl Replay<'_> {
         let ours = at(&nodes, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
         differences("all nodes: ", &handed_out(self.nodes.values()), &handed_out(ours), &mut found);
         Ok(found)
+    }
+
+    async fn compare_events(&self, found: &mut Vec<Difference>) -> anyhow::Result<()> {
+        let (_, events) = self.call(Method::GET, "/api/v1/events", JSON, None).await?;
+        heard::differences(&self.heard, &heard::listed(&events), found);
+        Ok(())
     }
 
     async fn call(
