@@ -1,16 +1,17 @@
 //! Replays recorded runs of the control plane: the requests of a run go to a real API server, step by step, and after each
 //! step the objects are compared with what was recorded of upstream.
 //!
-//! In: a run's `inputs.yaml` and `result.yaml` (`tests/conformance/control-plane/`), the differences meant so
-//! (`tests/differences.jsonl`). Out: every other difference.
+//! In: a run's `inputs.yaml`, `result.yaml` and `events.txt` (`tests/conformance/control-plane/`), the differences meant so
+//! (`tests/differences.jsonl`). Out: every other difference, and every line of these that names none.
 //!
 //! Compared are spec, status, labels, annotations of the network stack, finalizers, owner references (without uids), and
-//! whether an object is being deleted. Not compared: times, versions, uids, observed generations. What nodes were given is
+//! whether an object is being deleted; and what Events have said up to then. Not compared: times, versions, uids, observed generations. What nodes were given is
 //! compared as a whole, since which node gets which depends on timing. Where a run was recorded anew the folder says how.
 
+mod heard;
 mod normal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use self::heard::Heard;
 use self::normal::{Difference, at, differences, handed_out, normal};
 
 /// How long a busy machine may take for a step.
@@ -31,6 +33,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Where recorded runs are.
 const RUNS: &str = "conformance/control-plane";
+/// The test that replays them here.
+const REPLAY: &str = "api_networks";
 
 /// One recorded request.
 #[derive(Debug, Deserialize)]
@@ -68,6 +72,7 @@ struct Result {
 
 /// A difference that is meant so.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Allowed {
     run: String,
     step: Option<u32>,
@@ -75,6 +80,11 @@ struct Allowed {
     #[serde(default)]
     from: u32,
     path: String,
+    /// Whether it is there depends on the order in which things that come at once are done.
+    #[serde(default)]
+    chance: bool,
+    /// The replay that it is for, where another one compares the same run by itself.
+    replay: Option<String>,
     why: String,
 }
 
@@ -97,14 +107,19 @@ pub struct Run {
     pub flags: Vec<String>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
+    /// What Events first said in each step.
+    heard: BTreeMap<u32, BTreeSet<Heard>>,
     allowed: Vec<Matcher>,
 }
 
 #[derive(Debug)]
 struct Matcher {
+    /// The line of `differences.jsonl`.
+    line: String,
     step: Option<u32>,
     from: u32,
     path: Regex,
+    chance: bool,
 }
 
 /// What a replay has reached.
@@ -113,7 +128,11 @@ pub struct Replay<'r> {
     client: Client,
     /// Nodes that exist at this step, as recorded.
     nodes: BTreeMap<String, Value>,
+    /// What Events have said up to this step, as recorded.
+    heard: BTreeSet<Heard>,
     meant: usize,
+    /// Which of the differences that are meant so were there.
+    used: BTreeSet<usize>,
 }
 
 impl Run {
@@ -126,6 +145,7 @@ impl Run {
         let inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
         let results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
         let flags = std::fs::read_to_string(folder.join("flags.txt")).context("reading flags.txt")?;
+        let events = std::fs::read_to_string(folder.join("events.txt")).context("reading events.txt")?;
         let mut by_step: BTreeMap<u32, Vec<Input>> = BTreeMap::new();
         for input in inputs {
             by_step.entry(input.step).or_default().push(input);
@@ -140,6 +160,7 @@ impl Run {
             name: name.to_owned(),
             flags: flags.split_whitespace().skip(1).map(str::to_owned).collect(),
             steps: steps.collect(),
+            heard: heard::recorded(&events)?,
             allowed: allowed(name)?,
         })
     }
@@ -147,15 +168,28 @@ impl Run {
     /// Begins a replay on an API server.
     #[must_use]
     pub fn replay(&self, client: Client) -> Replay<'_> {
-        Replay { run: self, client, nodes: BTreeMap::new(), meant: 0 }
+        let (nodes, heard, used) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Replay { run: self, client, nodes, heard, meant: 0, used }
     }
 
-    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
-        self.allowed.iter().any(|allowed| {
+    /// Which lines say that a difference is meant so.
+    fn why(&self, step: u32, difference: &Difference) -> impl Iterator<Item = usize> {
+        let counts = move |allowed: &Matcher| {
             allowed.step.is_none_or(|only| only == step)
                 && allowed.from <= step
                 && allowed.path.is_match(&difference.path)
-        })
+        };
+        self.allowed.iter().enumerate().filter(move |(_, allowed)| counts(allowed)).map(|(index, _)| index)
+    }
+
+    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
+        self.why(step, difference).next().is_some()
+    }
+}
+
+impl Matcher {
+    fn needless(&self) -> String {
+        format!("nothing differs that this names: {}", self.line)
     }
 }
 
@@ -175,10 +209,11 @@ impl Replay<'_> {
         self.meant
     }
 
-    /// Sends the requests of a step and waits until nothing differs but what is meant to.
+    /// Sends the requests of a step and waits until nothing differs but what is meant to, and all that is meant to in just this
+    /// step.
     ///
     /// # Errors
-    /// Something else differs, or a request was answered differently.
+    /// Something else differs, something that is meant to does not, or a request was answered differently.
     pub async fn step(&mut self, step: &Step) -> anyhow::Result<()> {
         let what = || format!("{} step {} ({})", self.run.name, step.number, step.title);
         for input in &step.inputs {
@@ -191,24 +226,56 @@ impl Replay<'_> {
         for gone in step.result.deleted.iter().filter_map(|gone| gone.strip_prefix("Node/")) {
             self.nodes.remove(gone.trim_start_matches('/'));
         }
+        self.heard.extend(self.run.heard.get(&step.number).into_iter().flatten().cloned());
         let begun = Instant::now();
         loop {
-            let found = self.compare(step).await?;
-            let (meant, wrong): (Vec<_>, Vec<_>) =
-                found.into_iter().partition(|difference| self.run.is_meant(step.number, difference));
+            let mut found = self.compare(step).await?;
+            self.compare_events(&mut found).await?;
+            let (meant, mut wrong) = self.judged(step.number, &found);
+            let lines = self.run.allowed.iter().enumerate();
+            let due = lines.filter(|(_, line)| line.step == Some(step.number) && !line.chance);
+            wrong.extend(due.filter(|(index, _)| !meant.contains(index)).map(|(_, line)| line.needless()));
             if wrong.is_empty() {
-                self.meant += meant.len();
+                self.meant += found.len();
+                self.used.extend(meant);
                 return Ok(());
             }
             if begun.elapsed() > DEADLINE {
-                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 bail!("{}:\n{}", what(), wrong.join("\n"));
             }
             sleep(PAUSE).await;
         }
     }
 
-    async fn send(&self, step: u32, input: &Input) -> anyhow::Result<()> {
+    /// Says whether nothing else was heard in the end, and whether each line that is for this run was needed.
+    ///
+    /// # Errors
+    /// It says what was heard, or which line names nothing that differs.
+    pub async fn finish(&mut self) -> anyhow::Result<()> {
+        let last = self.run.steps.last().map_or(0, |step| step.number);
+        let mut found = Vec::new();
+        self.compare_events(&mut found).await?;
+        let (meant, mut wrong) = self.judged(last, &found);
+        self.used.extend(meant);
+        let unused = self
+            .run
+            .allowed
+            .iter()
+            .enumerate()
+            .filter(|(index, line)| !line.chance && !self.used.contains(index));
+        wrong.extend(unused.map(|(_, line)| line.needless()));
+        ensure!(wrong.is_empty(), "{} in the end:\n{}", self.run.name, wrong.join("\n"));
+        Ok(())
+    }
+
+    /// The lines that say why something differs, and what differs without a line that says why.
+    fn judged(&self, step: u32, found: &[Difference]) -> (BTreeSet<usize>, Vec<String>) {
+        let wrong =
+            found.iter().filter(|difference| !self.run.is_meant(step, difference)).map(ToString::to_string);
+        (found.iter().flat_map(|difference| self.run.why(step, difference)).collect(), wrong.collect())
+    }
+
+    async fn send(&mut self, step: u32, input: &Input) -> anyhow::Result<()> {
         let path = &input.path;
         let (code, body) = match input.verb {
             Verb::Create => {
@@ -238,7 +305,10 @@ impl Replay<'_> {
             &Value::from(recorded),
             &json!({"code": code, "message": at(&body, "/message")}),
         );
-        ensure!((recorded >= 400) == (code >= 400) || self.run.is_meant(step, &refused), "{refused}");
+        if (recorded >= 400) != (code >= 400) {
+            ensure!(self.run.is_meant(step, &refused), "{refused}");
+            self.used.extend(self.run.why(step, &refused));
+        }
         Ok(())
     }
 
@@ -281,6 +351,12 @@ impl Replay<'_> {
         Ok(found)
     }
 
+    async fn compare_events(&self, found: &mut Vec<Difference>) -> anyhow::Result<()> {
+        let (_, events) = self.call(Method::GET, "/api/v1/events", JSON, None).await?;
+        heard::differences(&self.heard, &heard::listed(&events), found);
+        Ok(())
+    }
+
     async fn call(
         &self,
         method: Method,
@@ -312,19 +388,30 @@ fn yaml<T: for<'de> Deserialize<'de>>(path: &PathBuf) -> anyhow::Result<T> {
     serde_yaml_ng::from_str(&text).with_context(|| format!("reading {}", path.display()))
 }
 
-/// The differences that are meant so in a run. Each line says why.
-fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
+/// Each line of `differences.jsonl`, as it stands there and read. Each says why.
+fn lines() -> anyhow::Result<Vec<(String, Allowed)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("differences.jsonl");
     let text = std::fs::read_to_string(&path).context("reading differences.jsonl")?;
-    let mut matchers = Vec::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    let read = |line: &str| {
         let allowed: Allowed = serde_json::from_str(line).with_context(|| format!("difference {line}"))?;
         ensure!(!allowed.why.is_empty(), "a difference without a reason: {line}");
-        if Regex::new(&allowed.run)?.is_match(run) {
+        Ok((line.to_owned(), allowed))
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(read).collect()
+}
+
+/// The differences that are meant so in a run.
+fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
+    let mut matchers = Vec::new();
+    for (line, allowed) in lines()? {
+        let is_ours = allowed.replay.as_deref().is_none_or(|replay| replay == REPLAY);
+        if is_ours && Regex::new(&allowed.run)?.is_match(run) {
             matchers.push(Matcher {
+                line,
                 step: allowed.step,
                 from: allowed.from,
                 path: Regex::new(&allowed.path)?,
+                chance: allowed.chance,
             });
         }
     }
@@ -380,4 +467,25 @@ fn path(api_version: &str, kind: &str, namespace: &str, name: &str) -> anyhow::R
     };
     let scope = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
     Ok(format!("{root}{scope}/{plural}/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The run that another test replays by itself.
+    const ELSEWHERE: &str = "06-endpointslice-mirror";
+
+    #[test]
+    fn each_difference_that_is_meant_so_is_of_a_run_that_is_replayed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS);
+        let runs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut runs: Vec<String> = runs.map(|name| name.into_string().unwrap()).collect();
+        assert!(runs.len() > 5, "{runs:?}");
+        runs.push(ELSEWHERE.to_owned());
+        for (line, allowed) in lines().unwrap() {
+            let of_it = Regex::new(&allowed.run).unwrap();
+            assert!(runs.iter().any(|run| of_it.is_match(run)), "of no run: {line}");
+        }
+    }
 }

@@ -193,5 +193,5 @@ async fn recorded(name: &'static str) -> anyhow::Result<()> {
     rig.wait_for("everything to be looked at again", DEADLINE, looked).await?;
     let writes = manager.lines("causeway_api_writes_total").await?;
     ensure!(writes.is_empty(), "it wrote after a restart: {writes:?}\n{}", rig.log_tails());
-    Ok(())
+    replay.finish().await
 }

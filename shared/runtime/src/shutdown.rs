@@ -1,9 +1,11 @@
 //! Supervised tasks and orderly stopping.
 //!
 //! One token says *stop*; every task of a process is spawned here and listens to it. A task that ends, fails or
-//! panics before that is the end of the process: half a program is worse than a restart.
+//! panics before that is the end of the process: half a program is worse than a restart. How many tasks there are, also those
+//! that nobody supervises, is a metric: what comes and goes must leave none.
 
 use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -11,6 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -142,6 +149,23 @@ impl Tasks {
     }
 }
 
+/// Counts at each scrape.
+#[derive(Debug)]
+struct Alive(RuntimeMetrics);
+
+impl Collector for Alive {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let gauge = ConstGauge::new(i64::try_from(self.0.num_alive_tasks()).unwrap_or(i64::MAX));
+        let help = "Tasks of the process, one for each open connection among them";
+        gauge.encode(encoder.encode_descriptor("tasks", help, None, gauge.metric_type())?)
+    }
+}
+
+/// Adds the number of tasks to `registry`. Needs a tokio runtime, whose tasks are counted.
+pub fn register(registry: &mut Registry) {
+    registry.register_collector(Box::new(Alive(Handle::current().metrics())));
+}
+
 /// Cancels `stop` at the first SIGTERM or SIGINT. Needs a tokio runtime.
 pub fn stop_on_signals(stop: CancellationToken) -> io::Result<()> {
     let mut term = signal(SignalKind::terminate())?;
@@ -160,6 +184,7 @@ pub fn stop_on_signals(stop: CancellationToken) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::encoding::text::encode;
     use tokio::time::{Instant, sleep};
 
     use super::*;
@@ -202,6 +227,28 @@ mod tests {
             let failure = tasks.finish(DEADLINE).await.expect_err("a task was lost");
             assert_eq!(chain(&failure).to_string(), want);
         }
+    }
+
+    #[tokio::test]
+    async fn each_task_is_counted_until_it_ends_whoever_started_it() {
+        let mut registry = crate::telemetry::registry();
+        register(&mut registry);
+        let counts = |count: usize| {
+            let mut text = String::new();
+            encode(&mut text, &registry).expect("a String takes any text");
+            assert!(text.contains(&format!("\ncauseway_tasks {count}\n")), "not {count}: {text}");
+        };
+        counts(0);
+        let tasks = Tasks::new(CancellationToken::new());
+        tasks.spawn("steady", until_stopped(&tasks));
+        let stray = tokio::spawn(std::future::pending::<()>());
+        counts(2);
+        tasks.stop().cancel();
+        tasks.finish(DEADLINE).await.expect("a clean stop");
+        counts(1);
+        stray.abort();
+        stray.await.expect_err("it was aborted");
+        counts(0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -41,7 +41,7 @@ use tracing::{error, info};
 use crate::credentials::{self, Credentials, Teller};
 use crate::health::{Readiness, Server};
 use crate::settings::{IdentityKind, Input, Program, Settings, SettingsError};
-use crate::shutdown::{Tasks, stop_on_signals};
+use crate::shutdown::{self, Tasks, stop_on_signals};
 use crate::telemetry::{self, chain};
 
 /// Exit code of a process that cannot start or lost a task.
@@ -147,6 +147,7 @@ where
     let mut registry = telemetry::registry();
     let build = Info::new([("program", program.name), ("version", env!("CARGO_PKG_VERSION"))]);
     registry.register("build", "The running program", build);
+    shutdown::register(&mut registry);
     let upstream = telemetry::upstream_registry();
     let mut context = Context { settings, tasks, registry, upstream, readiness: Readiness::default() };
     let health = match context.settings.metrics_address {

@@ -3,8 +3,10 @@
 //!
 //! Nodes are objects without a machine. Times are those at which a watch of the bench has something; writes are counted in
 //! the API server's audit log. Where the API server itself is what takes the time, a plain client sends the very same
-//! writes to an empty API server ([`rerun`]), before and after.
+//! writes to an API server without cluster manager: those for many networks before and after ([`rerun`]), those for one
+//! network in turn with it ([`beside`]).
 
+pub mod beside;
 mod field;
 mod many;
 mod namespaces;

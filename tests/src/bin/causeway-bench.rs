@@ -35,9 +35,16 @@ struct Arguments {
 enum Role {
     /// The client that `uplink_*` is compared with.
     PlainClient,
-    /// The client that `networks_*` is compared with.
+    /// The client that networks made at once are compared with.
     SameWrites {
         /// File with the writes.
+        writes: PathBuf,
+        /// The kubeconfig of whoever sent them first.
+        login: PathBuf,
+    },
+    /// The client that networks made one after the other are compared with.
+    OneNetwork {
+        /// File with the writes for the next network.
         writes: PathBuf,
         /// The kubeconfig of whoever sent them first.
         login: PathBuf,
@@ -70,6 +77,9 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         Some(Role::PlainClient) => single()?.block_on(uplink::plain::run()).map(|()| true),
         Some(Role::SameWrites { writes, login }) => {
             single()?.block_on(networks::rerun::run(writes, login)).map(|()| true)
+        }
+        Some(Role::OneNetwork { writes, login }) => {
+            single()?.block_on(networks::beside::run(writes, login)).map(|()| true)
         }
         Some(Role::InKernel { changes }) => single()?.block_on(kernel::guest::run(*changes)).map(|()| true),
         None => {

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use causeway_rig::{Level, Suite};
 use serde_json::{Value, json};
 
-use crate::objects::{cudn, layer2, layer3, nad_path, node, node_path, plain, pod, tenant, udn};
+use crate::objects::{cudn, layer2, layer3, nad, nad_path, node, node_path, plain, pod, tenant, udn};
 use crate::world::{World, condition};
 use causeway_tests::control::path_of;
 
@@ -114,6 +114,24 @@ async fn quick() -> anyhow::Result<()> {
         .chain([udn("a", "primary", &layer2("Primary", "10.40.0.0/16"))])
         .collect();
     world.create_all(&[tenant("a", &[]), node("n1", &[])]).await?;
+    // What the first one leaves open is for all.
+    let first = udn("a", "first", &layer2("Primary", "10.60.0.0/16"));
+    world.create(&first).await?;
+    world.is_made(&first).await?;
+    world.delete(&path_of(&first)?).await?;
+    world.is_gone(&path_of(&first)?).await?;
+    world.rest().await?;
+    let tasks = world.tasks().await?;
+    // One that fails at first, and is made when it is tried again.
+    world.create(&nad("a", "late", r#"{"cniVersion":"1.1.0","name":"x","type":"bridge"}"#)).await?;
+    let late = udn("a", "late", &layer2("Secondary", "10.60.0.0/16"));
+    world.create(&late).await?;
+    let foreign =
+        "False/SyncError: foreign NetworkAttachmentDefinition with the desired name already exist [a/late]";
+    world.says(&late, "NetworkCreated", foreign).await?;
+    world.delete(&nad_path("a", "late")).await?;
+    world.is_made(&late).await?;
+    world.delete(&path_of(&late)?).await?;
     let comes_and_goes = async |network: &Value| -> anyhow::Result<()> {
         for _ in 0..100 {
             world.create(network).await?;
@@ -138,6 +156,13 @@ async fn quick() -> anyhow::Result<()> {
         if nads.len() == 1 && text == Some(&json!(want)) { Ok(()) } else { Err(format!("{nads:?} {text:?}")) }
     };
     world.until("nothing of the others to be there", left).await?;
+    let back = || async {
+        match world.tasks().await {
+            Ok(now) if now <= tasks => Ok(()),
+            now => Err(format!("{now:?}")),
+        }
+    };
+    world.until(&format!("no more tasks than the {tasks} before"), back).await?;
     world.restart_writes_nothing().await
 }
 

@@ -98,6 +98,23 @@ impl World {
         self.manager.as_ref().context("the cluster manager was not started")
     }
 
+    /// How many tasks the cluster manager has, without those that each have a connection.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub(crate) async fn tasks(&self) -> anyhow::Result<i64> {
+        let tasks = i64::try_from(self.sum("causeway_tasks").await?)?;
+        ensure!(tasks > 0, "tasks are not counted");
+        let folder = format!("/proc/{}/fd", self.manager()?.pid());
+        let mut sockets = 0;
+        for descriptor in std::fs::read_dir(&folder).with_context(|| folder.clone())? {
+            // One that is closed meanwhile is none.
+            let target = std::fs::read_link(descriptor?.path()).unwrap_or_default();
+            sockets += i64::from(target.to_string_lossy().starts_with("socket:"));
+        }
+        Ok(tasks - sockets)
+    }
+
     /// Tells the cluster manager to end.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::super::audit::{Audit, Mark, Request};
+use super::super::audit::{Audit, Mark, Request, Write};
 use super::super::crowd::{Crowd, all, create};
 use super::super::process::cpu;
 use super::sight::{PATIENCE, Sight};
@@ -21,6 +21,12 @@ use causeway_rig::RigOptions;
 pub(super) const TENANT: &str = "tenant";
 /// After so long without a write nothing more comes of what was before.
 const QUIET: Duration = Duration::from_secs(1);
+
+/// After so long without a write the writes of one network are there.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// How long a network takes until it is created, and until it is on all Nodes.
+pub(super) type Round = (Duration, Duration);
 
 /// The control plane, and what the bench sees of it.
 pub(super) struct Field {
@@ -59,13 +65,23 @@ impl Field {
     }
 
     /// Makes one network: how long until it is created, and until it is on all Nodes.
-    pub(super) async fn one(&mut self, name: &str) -> anyhow::Result<(Duration, Duration)> {
-        let nodes = self.nodes;
-        let start = Instant::now();
-        make_network(&self.client, name).await?;
-        let there = self.sight.until(name, |seen| seen.created(name).zip(seen.on_nodes(name, nodes))).await;
-        let (created, subnets) = there?;
-        Ok((created.duration_since(start), subnets.duration_since(start)))
+    pub(super) async fn one(&mut self, name: &str) -> anyhow::Result<Round> {
+        make_one(&self.client, &mut self.sight, name, self.nodes).await
+    }
+
+    /// What the cluster manager wrote for a network that was made alone after this.
+    pub(super) async fn written_for(&mut self, name: &str, mark: Mark) -> anyhow::Result<Vec<Write>> {
+        self.sight.until(name, |seen| seen.fares(name).then_some(())).await?;
+        // A watch may be faster than the log.
+        let mut writes = self.crowd.audit.writes_since(mark)?;
+        loop {
+            tokio::time::sleep(SETTLED).await;
+            let more = self.crowd.audit.writes_since(mark)?;
+            if more.len() == writes.len() {
+                return Ok(more);
+            }
+            writes = more;
+        }
     }
 
     /// Waits until the cluster manager writes nothing more.
@@ -91,6 +107,20 @@ impl Field {
     pub(super) fn spent(&self) -> anyhow::Result<Duration> {
         cpu(&self.crowd.manager)
     }
+}
+
+/// Makes one network: how long until it is created, and until it is on so many Nodes.
+pub(super) async fn make_one(
+    client: &Client,
+    sight: &mut Sight,
+    name: &str,
+    nodes: usize,
+) -> anyhow::Result<Round> {
+    let start = Instant::now();
+    make_network(client, name).await?;
+    let there = sight.until(name, |seen| seen.created(name).zip(seen.on_nodes(name, nodes))).await;
+    let (created, subnets) = there?;
+    Ok((created.duration_since(start), subnets.duration_since(start)))
 }
 
 /// Names of networks, and of their namespaces.

@@ -11,7 +11,7 @@ use super::super::process::{cpu, resident};
 use super::super::session::Session;
 use super::field::{Field, figure, make_namespaces, names, told};
 use super::rerun::{self, Empty, Lane};
-use super::single::{NODES, one_after_the_other};
+use super::single::{Among, NODES, one_after_the_other};
 
 /// From the first creation until all networks are created and on all Nodes.
 const TIME: &str = "networks_1000_time";
@@ -49,9 +49,13 @@ pub(super) async fn run(session: &Session) -> anyhow::Result<()> {
     let (mut field, grown) = Whole::grow(&many).await?;
     let memory = resident(&field.crowd.manager)?;
     if single {
-        let budget = Duration::from_millis(6);
-        let there = ["p50 41, max 65 at 500", "p50 221, max 385 at 500", "820 at 500"];
-        let ones = one_after_the_other(session, &mut field, AMONG, budget, there).await?;
+        let among = Among {
+            name: AMONG,
+            present: &many,
+            budget: Duration::from_millis(6),
+            incumbent: ["p50 41, max 65 at 500", "p50 221, max 385 at 500", "820 at 500"],
+        };
+        let ones = one_after_the_other(session, &mut field, among).await?;
         field.shrink(&ones, MANY).await?;
         field.quiet().await?;
     }

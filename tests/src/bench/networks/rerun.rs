@@ -10,12 +10,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use causeway_rig::{Node, Rig, RigOptions, Side};
+use causeway_rig::{Node, Process, Rig, RigOptions, Side};
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -25,14 +26,16 @@ use super::field::{make_namespaces, network};
 use super::sight::PATIENCE;
 
 /// Where networks are.
-const NETWORKS: &str = "/apis/k8s.ovn.org/v1/clusteruserdefinednetworks";
+pub(super) const NETWORKS: &str = "/apis/k8s.ovn.org/v1/clusteruserdefinednetworks";
 /// What is there before the client comes.
 const LISTS: [&str; 3] =
     ["/api/v1/nodes", NETWORKS, "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"];
 /// The writes, inside the client's place.
 const LANES: &str = "/etc/causeway/lanes.json";
 /// The cluster manager's kubeconfig, inside the client's place.
-const LOGIN: &str = "/etc/causeway/manager";
+pub(super) const LOGIN: &str = "/etc/causeway/manager";
+/// The end of the path of a status.
+const STATUS: &str = "/status";
 /// What the client's answer begins with.
 const ANSWER: &str = "took_us=";
 
@@ -61,7 +64,7 @@ pub(super) fn deletion(name: &str) -> Step {
 
 /// What the bench did, and what the cluster manager wrote, by object; those with most to do first.
 pub(super) fn lanes(own: impl IntoIterator<Item = Step>, writes: Vec<Write>) -> Vec<Lane> {
-    let theirs = writes.into_iter().map(|Write { verb, uri, body }| Step { verb, uri, body, own: false });
+    let theirs = writes.into_iter().map(Step::of);
     let mut lanes: BTreeMap<String, Lane> = BTreeMap::new();
     for step in own.into_iter().chain(theirs) {
         lanes.entry(step.object()).or_default().push(step);
@@ -72,14 +75,33 @@ pub(super) fn lanes(own: impl IntoIterator<Item = Step>, writes: Vec<Write>) -> 
 }
 
 impl Step {
+    /// A write of the cluster manager.
+    pub(super) fn of(Write { verb, uri, body }: Write) -> Self {
+        Self { verb, uri, body, own: false }
+    }
+
+    /// Whether it makes an object.
+    pub(super) fn is_creation(&self) -> bool {
+        self.verb == "create"
+    }
+
+    /// Whether it writes the status of an object, or what is written the same way.
+    pub(super) fn is_status(&self) -> bool {
+        self.path().ends_with(STATUS)
+    }
+
+    fn path(&self) -> &str {
+        self.uri.split('?').next().unwrap_or_default()
+    }
+
     /// Path of the object.
-    fn object(&self) -> String {
-        let path = self.uri.split('?').next().unwrap_or_default();
-        if self.verb == "create" {
+    pub(super) fn object(&self) -> String {
+        let path = self.path();
+        if self.is_creation() {
             let name = self.body.pointer("/metadata/name").and_then(Value::as_str);
             return format!("{path}/{}", name.unwrap_or_default());
         }
-        path.trim_end_matches("/status").to_owned()
+        path.trim_end_matches(STATUS).to_owned()
     }
 
     fn method(&self) -> anyhow::Result<(Method, &'static str)> {
@@ -94,12 +116,22 @@ impl Step {
             other => bail!("a write by {other}"),
         })
     }
+
+    /// Sends it, to an object of which this is known. What is known then, if the answer says so.
+    pub(super) async fn send(&self, client: &Client, known: &Known) -> anyhow::Result<Option<Known>> {
+        let mut body = self.body.clone();
+        known.put_into(&mut body);
+        let (method, content_type) = self.method()?;
+        let answer = send(client, method, &self.uri, content_type, &body).await?;
+        let answer: Answer = serde_json::from_slice(&answer).context("an answer")?;
+        Ok(Some(answer.metadata).filter(|known| !known.uid.is_empty()))
+    }
 }
 
 /// What a write may name of the object as it is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Known {
+pub(super) struct Known {
     name: String,
     namespace: String,
     uid: String,
@@ -118,6 +150,17 @@ struct List {
 }
 
 impl Known {
+    /// What the metadata of an object say.
+    pub(super) fn of(metadata: &ObjectMeta) -> Self {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        Self {
+            name: text(&metadata.name),
+            namespace: text(&metadata.namespace),
+            uid: text(&metadata.uid),
+            resource_version: text(&metadata.resource_version),
+        }
+    }
+
     /// Makes a body that named another object, or another state of it, name this one.
     fn put_into(&self, body: &mut Value) {
         let places = [
@@ -137,7 +180,7 @@ impl Known {
 pub(super) struct Empty {
     place: Node,
     _audit: Audit,
-    _rig: Rig,
+    rig: Rig,
 }
 
 impl Empty {
@@ -151,13 +194,28 @@ impl Empty {
         make_namespaces(&client, namespaces).await?;
         let place = rig.node("plain").unregistered().start().await?;
         place.write(LOGIN, rig.kubeconfig_of(&token, Side::Inside)?)?;
-        Ok(Self { place, _audit: audit, _rig: rig })
+        Ok(Self { place, _audit: audit, rig })
+    }
+
+    /// The bench's own way to it.
+    pub(super) fn client(&self) -> Client {
+        self.rig.client()
+    }
+
+    /// Writes a file for a client.
+    pub(super) fn write(&self, file: &str, content: &[u8]) -> anyhow::Result<()> {
+        self.place.write(file, content)
+    }
+
+    /// Starts a client with these arguments.
+    pub(super) async fn spawn(&self, arguments: [&str; 3]) -> anyhow::Result<Process> {
+        self.place.spawn_built("causeway-bench", arguments).await
     }
 
     /// How long the plain client takes for these writes.
     pub(super) async fn time(&self, lanes: &[Lane]) -> anyhow::Result<Duration> {
-        self.place.write(LANES, serde_json::to_vec(lanes)?)?;
-        let client = self.place.spawn_built("causeway-bench", ["same-writes", LANES, LOGIN]).await?;
+        self.write(LANES, &serde_json::to_vec(lanes)?)?;
+        let client = self.spawn(["same-writes", LANES, LOGIN]).await?;
         let status = client.wait_exit(PATIENCE).await?;
         let log = client.log_text()?;
         ensure!(status.success(), "the plain client failed: {log}");
@@ -175,23 +233,7 @@ pub async fn run(lanes: &Path, login: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(lanes).context("reading the writes")?;
     let lanes: Vec<Lane> = serde_json::from_str(&text).context("reading the writes")?;
     let own = Client::try_default().await.context("a client")?;
-    let login = Kubeconfig::read_from(login).context("reading the kubeconfig")?;
-    let config = kube::Config::from_custom_kubeconfig(login, &KubeConfigOptions::default()).await?;
-    let manager = Client::try_from(config).context("a client")?;
-    let mut known = HashMap::new();
-    for path in LISTS {
-        let list: List =
-            serde_json::from_slice(&send(&own, Method::GET, path, "application/json", &Value::Null).await?)?;
-        for Answer { metadata } in list.items {
-            let path = if metadata.namespace.is_empty() {
-                format!("{path}/{}", metadata.name)
-            } else {
-                let (root, plural) = path.rsplit_once('/').context("a path")?;
-                format!("{root}/namespaces/{}/{plural}/{}", metadata.namespace, metadata.name)
-            };
-            known.insert(path, metadata);
-        }
-    }
+    let (manager, known) = (manager(login).await?, known(&own).await?);
     let start = Instant::now();
     let work = lanes.iter().map(|lane| {
         let known = lane.first().and_then(|step| known.get(&step.object())).cloned().unwrap_or_default();
@@ -202,17 +244,36 @@ pub async fn run(lanes: &Path, login: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A client with the cluster manager's account.
+pub(super) async fn manager(login: &Path) -> anyhow::Result<Client> {
+    let login = Kubeconfig::read_from(login).context("reading the kubeconfig")?;
+    let config = kube::Config::from_custom_kubeconfig(login, &KubeConfigOptions::default()).await?;
+    Client::try_from(config).context("a client")
+}
+
+/// What is there, by path.
+pub(super) async fn known(client: &Client) -> anyhow::Result<HashMap<String, Known>> {
+    let mut known = HashMap::new();
+    for path in LISTS {
+        let list = send(client, Method::GET, path, "application/json", &Value::Null).await?;
+        let list: List = serde_json::from_slice(&list).context("a list")?;
+        for Answer { metadata } in list.items {
+            let path = if metadata.namespace.is_empty() {
+                format!("{path}/{}", metadata.name)
+            } else {
+                let (root, plural) = path.rsplit_once('/').context("a path")?;
+                format!("{root}/namespaces/{}/{plural}/{}", metadata.namespace, metadata.name)
+            };
+            known.insert(path, metadata);
+        }
+    }
+    Ok(known)
+}
+
 async fn along(lane: &Lane, mut known: Known, own: &Client, manager: &Client) -> anyhow::Result<()> {
     for step in lane {
-        let mut body = step.body.clone();
-        known.put_into(&mut body);
-        let (method, content_type) = step.method()?;
         let client = if step.own { own } else { manager };
-        let answer = send(client, method, &step.uri, content_type, &body).await?;
-        let answer: Answer = serde_json::from_slice(&answer).context("an answer")?;
-        if !answer.metadata.uid.is_empty() {
-            known = answer.metadata;
-        }
+        known = step.send(client, &known).await?.unwrap_or(known);
     }
     Ok(())
 }

@@ -33,6 +33,8 @@ pub(super) struct Seen {
     created: HashMap<String, (Instant, String)>,
     /// Every network there is.
     present: HashSet<String>,
+    /// The networks that say how they fare, which is the last thing that is told of a new one.
+    fare: HashSet<String>,
     /// The networks of each Node.
     nodes: HashMap<String, HashSet<String>>,
     /// On how many Nodes each network is, and since when on the last one.
@@ -104,6 +106,11 @@ impl Seen {
         self.created.get(network).map(|(since, _)| *since)
     }
 
+    /// Whether a network says how it fares.
+    pub(super) fn fares(&self, network: &str) -> bool {
+        self.fare.contains(network)
+    }
+
     /// What a network that is created says about that.
     pub(super) fn message(&self, network: &str) -> Option<&str> {
         self.created.get(network).map(|(_, message)| message.as_str())
@@ -128,7 +135,11 @@ impl Seen {
         if !there {
             self.present.remove(&name);
             self.created.remove(&name);
+            self.fare.remove(&name);
             return;
+        }
+        if condition::find(network.conditions(), "NetworkAllocationSucceeded").is_some() {
+            self.fare.insert(name.clone());
         }
         let told =
             condition::find(network.conditions(), "NetworkCreated").filter(|told| told.status == "True");
@@ -174,7 +185,7 @@ fn name_of(network: &str) -> String {
 }
 
 /// Hands over every object that there is and every version that comes, with whether it is there.
-async fn follow<K>(api: Api<K>, mut take: impl FnMut(K, bool)) -> anyhow::Result<()>
+pub(super) async fn follow<K>(api: Api<K>, mut take: impl FnMut(K, bool)) -> anyhow::Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
