@@ -344,9 +344,9 @@ mod tests {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
         assert_eq!(node.external_ids(), &want);
-        let note = |key: &str| want.get(key);
-        assert!(acl::NETPOL_NODE.is_of(DEFAULT, note));
-        assert!(!acl::NETPOL_NODE.is_of(BLUE, note) && !acl::NETPOL_DEFAULT.is_of(DEFAULT, note));
+        let found = |key: &str| want.get(key);
+        assert!(acl::NETPOL_NODE.is_of(DEFAULT, found));
+        assert!(!acl::NETPOL_NODE.is_of(BLUE, found) && !acl::NETPOL_DEFAULT.is_of(DEFAULT, found));
 
         let block = cidr_value("2010:100:200::/60".parse().unwrap());
         let dhcp = other::DHCP_VIRTUAL_MACHINE.id("bluenet-network-controller", ["foo/vm1", &block]);
