@@ -57,10 +57,11 @@ impl Peer {
     pub(super) async fn accept(&self) -> Systemd {
         let (stream, _) = self.listener.accept().await.unwrap();
         let builder = Builder::unix_stream(stream.into_std().unwrap()).server(Guid::generate()).p2p();
-        let connection = builder.auth_mechanism(AuthMechanism::External).build().await.unwrap();
+        // With its messages: the first may come together with the end of the handshake, and nobody would hear it.
+        let messages = builder.auth_mechanism(AuthMechanism::External).build_message_stream().await.unwrap();
+        let connection = Connection::from(&messages);
         let calls = Arc::<Mutex<Vec<String>>>::default();
-        let answering =
-            answer(connection.clone(), Arc::clone(&calls), self.refuses, self.signals_before_answers);
+        let answering = answer(messages, Arc::clone(&calls), self.refuses, self.signals_before_answers);
         Systemd { connection, calls, answering: tokio::spawn(answering) }
     }
 
@@ -135,8 +136,13 @@ impl Drop for Systemd {
     }
 }
 
-async fn answer(connection: Connection, calls: Arc<Mutex<Vec<String>>>, refuses: bool, signals: usize) {
-    let mut messages = MessageStream::from(&connection);
+async fn answer(
+    mut messages: MessageStream,
+    calls: Arc<Mutex<Vec<String>>>,
+    refuses: bool,
+    signals: usize,
+) {
+    let connection = Connection::from(&messages);
     for _ in 0..signals {
         connection.send(&signal("crio_2eservice", "active")).await.unwrap();
     }

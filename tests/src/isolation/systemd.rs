@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::time::timeout;
 use zbus::connection::{AuthMechanism, Builder};
-use zbus::{Connection, Guid, Message, MessageStream, Variant};
+use zbus::{Connection, Guid, Message, Variant};
 
 use super::{DEADLINE, World};
 
@@ -136,8 +136,9 @@ impl Systemd {
     async fn talk(&self) -> anyhow::Result<Link> {
         let (stream, _) = self.listener.accept().await?;
         let builder = Builder::unix_stream(stream.into_std()?).server(Guid::generate()).p2p();
-        let connection = builder.auth_mechanism(AuthMechanism::External).build().await?;
-        let mut messages = MessageStream::from(&connection);
+        // With its messages: the first may come together with the end of the handshake, and nobody would hear it.
+        let mut messages = builder.auth_mechanism(AuthMechanism::External).build_message_stream().await?;
+        let connection = Connection::from(&messages);
         while let Some(message) = messages.next().await {
             let message = message?;
             let header = message.header();
