@@ -136,12 +136,7 @@ impl Drop for Systemd {
     }
 }
 
-async fn answer(
-    mut messages: MessageStream,
-    calls: Arc<Mutex<Vec<String>>>,
-    refuses: bool,
-    signals: usize,
-) {
+async fn answer(mut messages: MessageStream, calls: Arc<Mutex<Vec<String>>>, refuses: bool, signals: usize) {
     let connection = Connection::from(&messages);
     for _ in 0..signals {
         connection.send(&signal("crio_2eservice", "active")).await.unwrap();

@@ -235,8 +235,9 @@ impl<Key: Clone + Ord, T: PartialEq> Store<Key, T> {
     /// Makes the snapshot show `update` and tells what that changed. `tell` runs after the snapshot was replaced
     /// and without any lock.
     pub(super) fn update(&self, key: &Key, update: Update<T>, tell: impl Fn(&Change<'_, Key, T>)) {
-        let snapshot = self.snapshot();
-        let before = snapshot.objects.get(key);
+        // Without holding the snapshot: a map that nobody else holds is changed in place, and no part of it is copied.
+        let before = self.snapshot().objects.get(key).cloned();
+        let before = before.as_ref();
         let old = before.and_then(Object::value).cloned();
         let (new, unreadable, uid) = match update {
             Update::Absent if before.is_none() => return,

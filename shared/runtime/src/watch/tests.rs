@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -257,4 +258,33 @@ fn a_fixed_store_can_hold_what_cannot_be_read() {
     assert!(matches!(snapshot.lookup("a"), Lookup::Present(_)));
     assert!(matches!(snapshot.lookup("b"), Lookup::Unreadable("no such field")));
     assert!(store.readiness().is_ok());
+}
+
+thread_local! {
+    static COPIES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A key that counts how often keys are copied.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Copied(u32);
+
+impl Clone for Copied {
+    fn clone(&self) -> Self {
+        COPIES.with(|copies| copies.set(copies.get() + 1));
+        Self(self.0)
+    }
+}
+
+#[test]
+fn a_list_is_taken_over_without_copying_what_was_taken_over_before() {
+    let store = Store::<Copied, u32>::fixed("Thing", []);
+    let update = |number: u32, value: u32| {
+        let value = Update::Present { uid: "1".into(), value: Arc::new(value) };
+        // Whoever is told looks at the new snapshot, and lets go of it.
+        store.update(&Copied(number), value, |_| assert!(!store.snapshot().is_empty()));
+    };
+    (0..1000).for_each(|number| update(number, 0));
+    (0..1000).for_each(|number| update(number, 1));
+    let copied = COPIES.with(Cell::get);
+    assert!(copied < 10_000, "{copied} keys were copied for 2000 updates");
 }
