@@ -19,7 +19,7 @@ const INFRASTRUCTURE_LOCKED: &str = "infrastructure-locked";
 
 /// Pods per page of the list. There are thousands, and rules are complete only with the last page: fewer turns between the API
 /// server and the agent outweigh the larger page, of which nothing stays.
-const PAGE_SIZE: u32 = 500;
+const PAGE_SIZE: u32 = 250;
 
 /// What is watched: pods of the whole cluster that have not ended, since a host can reach those of other nodes too.
 ///
