@@ -38,15 +38,19 @@ pub(super) fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Hear
     Ok(all)
 }
 
-/// What a list of Events (core/v1) says.
+/// What a list of Events (core/v1) says. What the API server tells about its own Service is left out: it repairs, and tells of,
+/// an address that is not taken yet when it looks for the first time, now and then.
 pub(super) fn listed(list: &Value) -> BTreeSet<Heard> {
     let events = at(list, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |event: &Value, place: &str| at(event, place).as_str().unwrap_or_default().to_owned();
-    let heard = events.iter().map(|event| {
+    let heard = events.iter().filter_map(|event| {
         let [kind, namespace, name] =
             ["kind", "namespace", "name"].map(|field| word(event, &format!("/involvedObject/{field}")));
+        if [kind.as_str(), &namespace, &name] == ["Service", "default", "kubernetes"] {
+            return None;
+        }
         let [severity, reason, message] = ["/type", "/reason", "/message"].map(|place| word(event, place));
-        format!("{kind}/{namespace}/{name}: {severity} {reason}: {}", whoever(&message))
+        Some(format!("{kind}/{namespace}/{name}: {severity} {reason}: {}", whoever(&message)))
     });
     heard.collect()
 }
@@ -93,6 +97,16 @@ mod tests {
     #[test]
     fn what_was_said_counts_and_not_how_often_or_when() {
         assert_eq!(found(&json!({"items": [event("m"), event("m")]})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_api_server_says_of_its_own_service_does_not_count() {
+        let of = |name: &str| {
+            let object = json!({"kind": "Service", "namespace": "default", "name": name});
+            json!({"items": [{"involvedObject": object, "type": "Warning", "reason": "R", "message": "m"}]})
+        };
+        assert!(listed(&of("kubernetes")).is_empty());
+        assert_eq!(listed(&of("web")).len(), 1);
     }
 
     #[test]
