@@ -546,10 +546,12 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
     let nads = sources.nads.on_change(move |change| woken.nad(change.key));
     let woken = wake.clone();
     let nodes = sources.nodes.on_change(move |change| {
-        let annotations = |node: &Option<Arc<crate::observed::place::Node>>| {
-            node.as_ref().map(|node| (node.uid.clone(), node.labels.clone(), node.annotations.clone()))
-        };
-        if annotations(&change.old) != annotations(&change.new) {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        // One without a value before and after could not be read, and is gone or back now.
+        let is_news = old.zip(new).is_none_or(|(old, new)| {
+            old.uid != new.uid || old.labels != new.labels || old.annotations != new.annotations
+        });
+        if is_news {
             woken.nodes([change.key.clone()]);
         }
     });

@@ -327,7 +327,10 @@ impl Bells {
 
     fn network(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) {
         self.uplinks.up(self.stores.users.change(key, old, new));
-        if !self.as_told.are_echoed(key, old, new) {
+        // Most networks name no Uplink, and their conditions change several times: nothing of that is told here.
+        let names_none = |cr: Option<&Cr>| cr.is_some_and(|cr| cr.uplinks.is_empty());
+        let is_news = !(names_none(old) && names_none(new));
+        if is_news && !self.as_told.are_echoed(key, old, new) {
             self.networks.up([key.clone()]);
         }
     }
