@@ -7,14 +7,14 @@ use anyhow::{Context, ensure};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::nad::NetworkAttachmentDefinition;
 use causeway_api::udn::UserDefinedNetwork;
-use causeway_rig::{Rig, RigOptions};
+use causeway_rig::{Mark, Rig, RigOptions};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Account};
-use crate::bench::audit::{Audit, Mark, Request};
+use crate::bench::audit::{Audit, Request};
 use crate::manifests;
 
 /// After so long without a write nothing more comes of what was before: longer than the waits that short trouble leaves.
