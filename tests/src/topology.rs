@@ -56,10 +56,10 @@ fn services(run: &str) -> anyhow::Result<Option<Vec<DefaultService>>> {
     }
     let mut services = Vec::new();
     for service in items(&read(run, "services.json")?) {
-        let name = service.get("service").and_then(Value::as_str).and_then(|name| name.split_once('/'));
-        let (namespace, name) = name.context("a Service without namespace or name")?;
+        let name =
+            service.get("service").and_then(Value::as_str).context("a Service without a name")?.parse()?;
         let addresses = serde_json::from_value(service.get("clusterIPs").cloned().unwrap_or_default())?;
-        services.push(DefaultService { name: ServiceName::new(namespace, name), addresses });
+        services.push(DefaultService { name, addresses });
     }
     Ok(Some(services))
 }
