@@ -10,7 +10,36 @@ use serde_json::{Value, json};
 use super::normal::{Difference, at};
 
 /// What an Event says: `Kind/namespace/name: Type Reason: message`.
-pub(super) type Heard = String;
+type Heard = String;
+
+/// What Events said in a recorded run, up to a step of it.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    /// What was first heard, or heard again, in each step.
+    steps: BTreeMap<u32, BTreeSet<Heard>>,
+    so_far: BTreeSet<Heard>,
+}
+
+impl Hearing {
+    /// Of the lines of a run's `events.txt`, before its first step.
+    ///
+    /// # Errors
+    /// One of them is no Event.
+    pub fn recorded(text: &str) -> anyhow::Result<Self> {
+        Ok(Self { steps: recorded(text)?, so_far: BTreeSet::new() })
+    }
+
+    /// Goes on to a step.
+    pub fn step(&mut self, number: u32) {
+        self.so_far.extend(self.steps.get(&number).into_iter().flatten().cloned());
+    }
+
+    /// What a list of Events (core/v1) says and these did not, and the other way round.
+    #[must_use]
+    pub fn differences(&self, list: &Value) -> Vec<Difference> {
+        differences(&self.so_far, &listed(list))
+    }
+}
 
 /// A line of a run's `events.txt`.
 #[derive(Debug, Deserialize)]
@@ -25,7 +54,7 @@ struct Recorded {
 }
 
 /// What was first heard, or heard again, in each step of a run.
-pub(super) fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Heard>>> {
+fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Heard>>> {
     let mut all: BTreeMap<u32, BTreeSet<Heard>> = BTreeMap::new();
     for line in text.lines() {
         let Recorded { step, severity, reason, object, message } =
@@ -40,7 +69,7 @@ pub(super) fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Hear
 
 /// What a list of Events (core/v1) says. What the API server tells about its own Service is left out: it repairs, and tells of,
 /// an address that is not taken yet when it looks for the first time, now and then.
-pub(super) fn listed(list: &Value) -> BTreeSet<Heard> {
+fn listed(list: &Value) -> BTreeSet<Heard> {
     let events = at(list, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |event: &Value, place: &str| at(event, place).as_str().unwrap_or_default().to_owned();
     let heard = events.iter().filter_map(|event| {
@@ -64,13 +93,14 @@ fn whoever(message: &str) -> String {
     }
 }
 
-/// Adds what was heard here or there alone.
-pub(super) fn differences(theirs: &BTreeSet<Heard>, ours: &BTreeSet<Heard>, found: &mut Vec<Difference>) {
+/// What was heard here or there alone.
+fn differences(theirs: &BTreeSet<Heard>, ours: &BTreeSet<Heard>) -> Vec<Difference> {
     let [told, silent] = [json!("told"), json!("not told")];
-    for heard in theirs.symmetric_difference(ours) {
+    let alone = theirs.symmetric_difference(ours).map(|heard| {
         let (theirs, ours) = if ours.contains(heard) { (&silent, &told) } else { (&told, &silent) };
-        found.push(Difference::new(&format!("Event on {heard}"), theirs, ours));
-    }
+        Difference::new(&format!("Event on {heard}"), theirs, ours)
+    });
+    alone.collect()
 }
 
 #[cfg(test)]
@@ -88,10 +118,9 @@ mod tests {
     }
 
     fn found(ours: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        let theirs = recorded(LINE).unwrap().remove(&3).unwrap();
-        differences(&theirs, &listed(ours), &mut found);
-        found.iter().map(ToString::to_string).collect()
+        let mut theirs = Hearing::recorded(LINE).unwrap();
+        theirs.step(3);
+        theirs.differences(ours).iter().map(ToString::to_string).collect()
     }
 
     #[test]
