@@ -12,11 +12,10 @@ mod heard;
 mod meant;
 mod normal;
 
-pub use self::heard::Hearing;
 pub use self::meant::Meant;
 pub use self::normal::Difference;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use self::heard::Hearing;
 use self::normal::{at, differences, handed_out, normal};
 
 /// How long a busy machine may take for a step.
@@ -115,8 +115,9 @@ impl Run {
     /// It is not there, or is none.
     pub fn read(name: &str) -> anyhow::Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS).join(name);
-        let inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
-        let results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
+        let mut inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
+        let mut results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
+        leave_out_mirrors(&mut inputs, &mut results)?;
         let flags = std::fs::read_to_string(folder.join("flags.txt")).context("reading flags.txt")?;
         let events = std::fs::read_to_string(folder.join("events.txt")).context("reading events.txt")?;
         let mut by_step: BTreeMap<u32, Vec<Input>> = BTreeMap::new();
@@ -309,9 +310,30 @@ impl Replay<'_> {
     }
 }
 
+/// The label that says who keeps an EndpointSlice, and its value on mirrors.
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MIRRORS: &str = "endpointslice-mirror-controller.k8s.ovn.org";
+
 const JSON: &str = "application/json";
 /// Source: RFC 7396.
 const MERGE: &str = "application/merge-patch+json";
+
+/// Leaves out mirrored EndpointSlices: the API server makes up their names, and what is in them is compared elsewhere
+/// (`api_endpointslice`).
+fn leave_out_mirrors(inputs: &mut Vec<Input>, results: &mut [Result]) -> anyhow::Result<()> {
+    let is_mirror = |object: &Value| {
+        let labels = at(object, "/metadata/labels");
+        labels.get(MANAGED_BY).is_some_and(|manager| manager == MIRRORS)
+    };
+    let all = results.iter().flat_map(|result| &result.objects).filter(|object| is_mirror(object));
+    let mirrors: BTreeSet<String> = all.map(path_of).collect::<anyhow::Result<_>>()?;
+    inputs.retain(|input| !mirrors.contains(&input.path));
+    for result in results {
+        result.objects.retain(|object| !is_mirror(object));
+        result.deleted.retain(|gone| path_of_gone(gone).map_or(true, |path| !mirrors.contains(&path)));
+    }
+    Ok(())
+}
 
 fn yaml<T: for<'de> Deserialize<'de>>(path: &PathBuf) -> anyhow::Result<T> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;

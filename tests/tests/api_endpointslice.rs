@@ -16,22 +16,17 @@ mod seen;
 mod world;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use causeway_rig::{Level, Suite};
-use causeway_tests::control::DEADLINE;
-use causeway_tests::replay::{Hearing, Meant};
-use tokio::time::sleep;
 
-use self::recorded::{Step, heard_and_meant, steps};
-use self::seen::{becomes, events, versions};
+use self::recorded::{meant, steps};
+use self::seen::{becomes, versions};
 use self::world::World;
 
 /// How long the process may take to end when it is told to.
 const ORDERLY: Duration = Duration::from_secs(2);
-/// Pause between two looks at Events.
-const PAUSE: Duration = Duration::from_millis(50);
 /// The step before which upstream's was started again.
 const RESTARTED: u32 = 27;
 
@@ -53,11 +48,9 @@ fn main() -> ExitCode {
 }
 
 async fn replay() -> anyhow::Result<()> {
-    let steps = steps()?;
+    let (steps, mut meant) = (steps()?, meant()?);
     let last = steps.last().context("no steps")?.number;
-    let (mut hearing, mut meant) = heard_and_meant()?;
     let world = World::start().await?;
-    let told = |error: anyhow::Error| anyhow::anyhow!("{error:#}\n{}", world.rig.log_tails());
     for step in steps {
         let what = || format!("step {} ({})", step.number, step.title);
         if step.number == RESTARTED {
@@ -66,23 +59,12 @@ async fn replay() -> anyhow::Result<()> {
         for request in &step.requests {
             request.send(&world.admin).await.with_context(what)?;
         }
-        becomes(&world, &step.ours).await.with_context(what).map_err(told)?;
-        hearing.step(step.number);
-        hears(&world, &step, &hearing, &mut meant).await.with_context(what).map_err(told)?;
+        let reached = becomes(&world, &step.ours).await.with_context(what);
+        reached.map_err(|error| anyhow::anyhow!("{error:#}\n{}", world.rig.log_tails()))?;
+        let judged = meant.judge(step.number, &step.differing()?);
+        judged.map_err(|wrong| anyhow::anyhow!("{}:\n{}", what(), wrong.join("\n")))?;
     }
-    meant.finish(last, &hearing.differences(&events(&world.admin).await?)).map_err(told)
-}
-
-/// Waits until Events say what upstream's said up to a step, and nothing differs in it but what is meant to.
-async fn hears(world: &World, step: &Step, hearing: &Hearing, meant: &mut Meant) -> anyhow::Result<()> {
-    let begun = Instant::now();
-    loop {
-        let mut found = step.differing()?;
-        found.extend(hearing.differences(&events(&world.admin).await?));
-        let Err(wrong) = meant.judge(step.number, &found) else { return Ok(()) };
-        ensure!(begun.elapsed() < DEADLINE, "{}", wrong.join("\n"));
-        sleep(PAUSE).await;
-    }
+    meant.finish(last, &[])
 }
 
 /// A restart of what has nothing to do writes nothing, and it is at work again.

@@ -14,7 +14,7 @@ type Heard = String;
 
 /// What Events said in a recorded run, up to a step of it.
 #[derive(Clone, Debug)]
-pub struct Hearing {
+pub(super) struct Hearing {
     /// What was first heard, or heard again, in each step.
     steps: BTreeMap<u32, BTreeSet<Heard>>,
     so_far: BTreeSet<Heard>,
@@ -25,18 +25,17 @@ impl Hearing {
     ///
     /// # Errors
     /// One of them is no Event.
-    pub fn recorded(text: &str) -> anyhow::Result<Self> {
+    pub(super) fn recorded(text: &str) -> anyhow::Result<Self> {
         Ok(Self { steps: recorded(text)?, so_far: BTreeSet::new() })
     }
 
     /// Goes on to a step.
-    pub fn step(&mut self, number: u32) {
+    pub(super) fn step(&mut self, number: u32) {
         self.so_far.extend(self.steps.get(&number).into_iter().flatten().cloned());
     }
 
     /// What a list of Events (core/v1) says and these did not, and the other way round.
-    #[must_use]
-    pub fn differences(&self, list: &Value) -> Vec<Difference> {
+    pub(super) fn differences(&self, list: &Value) -> Vec<Difference> {
         differences(&self.so_far, &listed(list))
     }
 }
@@ -67,18 +66,21 @@ fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Heard>>> {
     Ok(all)
 }
 
-/// What a list of Events (core/v1) says. What the API server tells about its own Service is left out: it repairs, and tells of,
-/// an address that is not taken yet when it looks for the first time, now and then.
+/// What the API server says of a Service whose address is not noted as taken yet when it looks whether all are, now and then.
+/// Source: Kubernetes, pkg/registry/core/service/ipallocator/controller/repairip.go.
+const REPAIRED: &str = "ClusterIPNotAllocated";
+
+/// What a list of Events (core/v1) says, but for [`REPAIRED`].
 fn listed(list: &Value) -> BTreeSet<Heard> {
     let events = at(list, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |event: &Value, place: &str| at(event, place).as_str().unwrap_or_default().to_owned();
     let heard = events.iter().filter_map(|event| {
         let [kind, namespace, name] =
             ["kind", "namespace", "name"].map(|field| word(event, &format!("/involvedObject/{field}")));
-        if [kind.as_str(), &namespace, &name] == ["Service", "default", "kubernetes"] {
+        let [severity, reason, message] = ["/type", "/reason", "/message"].map(|place| word(event, place));
+        if kind == "Service" && reason == REPAIRED {
             return None;
         }
-        let [severity, reason, message] = ["/type", "/reason", "/message"].map(|place| word(event, place));
         Some(format!("{kind}/{namespace}/{name}: {severity} {reason}: {}", whoever(&message)))
     });
     heard.collect()
@@ -129,13 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_says_of_its_own_service_does_not_count() {
-        let of = |name: &str| {
-            let object = json!({"kind": "Service", "namespace": "default", "name": name});
-            json!({"items": [{"involvedObject": object, "type": "Warning", "reason": "R", "message": "m"}]})
+    fn what_the_api_server_repairs_about_a_service_does_not_count_and_what_others_say_does() {
+        let of = |kind: &str, reason: &str| {
+            let object = json!({"kind": kind, "namespace": "default", "name": "kubernetes"});
+            json!({"items": [{"involvedObject": object, "type": "Warning", "reason": reason, "message": "m"}]})
         };
-        assert!(listed(&of("kubernetes")).is_empty());
-        assert_eq!(listed(&of("web")).len(), 1);
+        assert!(listed(&of("Service", "ClusterIPNotAllocated")).is_empty());
+        assert_eq!(listed(&of("Service", "EndpointsNotMirrored")).len(), 1);
+        assert_eq!(listed(&of("Pod", "ClusterIPNotAllocated")).len(), 1);
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(super) fn normal(object: &Value) -> Value {
     finalizers.sort_by_key(Value::to_string);
     meta.insert("finalizers".to_owned(), Value::Array(finalizers));
     let mut normal = Map::from_iter([("metadata".to_owned(), Value::Object(meta))]);
-    if ["Node", "Pod", "Namespace"].contains(&kind) {
+    if ["Node", "Pod", "Namespace", "Service"].contains(&kind) {
         return Value::Object(normal);
     }
     for (key, value) in object.as_object().into_iter().flatten() {

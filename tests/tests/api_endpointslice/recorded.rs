@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::seen::{Mirror, Outcome, mirrors};
 use causeway_tests::control::create;
-use causeway_tests::replay::{self, Hearing, Meant};
+use causeway_tests::replay::{self, Meant};
 use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
 /// Name of the run, and of the test that replays it.
@@ -75,12 +75,12 @@ pub(crate) struct Step {
     theirs: Outcome,
 }
 
-/// What Events said, and the differences that are meant so.
+/// The differences that are meant so.
 ///
 /// # Errors
-/// The files are not as they should be.
-pub(crate) fn heard_and_meant() -> anyhow::Result<(Hearing, Meant)> {
-    Ok((Hearing::recorded(recorded!("events.txt"))?, Meant::of(RUN, REPLAY)?))
+/// They cannot be read.
+pub(crate) fn meant() -> anyhow::Result<Meant> {
+    Meant::of(RUN, REPLAY)
 }
 
 /// The steps, in order.

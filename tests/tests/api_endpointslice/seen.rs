@@ -156,14 +156,6 @@ pub(crate) async fn versions(admin: &Client) -> anyhow::Result<BTreeMap<String, 
     Ok(versions)
 }
 
-/// The list of all Events.
-///
-/// # Errors
-/// They cannot be listed.
-pub(crate) async fn events(admin: &Client) -> anyhow::Result<Value> {
-    object(admin, "/api/v1/events").await
-}
-
 /// One object, as it is.
 ///
 /// # Errors
