@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use causeway_net::network::name::PodKey;
 use causeway_runtime::telemetry::chain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::Timestamp;
@@ -13,7 +14,7 @@ use crate::cluster::{self, Access};
 use crate::error::CtlError;
 use crate::exit::Exit;
 use crate::explain;
-use crate::isolation::ask::{PodName, Port, ProcessName};
+use crate::isolation::ask::{Port, ProcessName};
 use crate::isolation::{self, observe::Question};
 use crate::output::{Format, print};
 use crate::topology;
@@ -90,7 +91,7 @@ struct IsolationArgs {
     node: Option<String>,
     /// Explain this pod.
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    pod: Option<PodName>,
+    pod: Option<PodKey>,
     /// Tell what this process may do to the pod: its number on this machine, or the path of a cgroup.
     #[arg(long, value_name = "PID|CGROUP", requires = "pod")]
     process: Option<ProcessName>,

@@ -40,6 +40,9 @@ pub struct Chaos {
     done: AtomicUsize,
     refused: AtomicUsize,
     blows: usize,
+    /// Who led when somebody last looked, and how often it was another one than before.
+    leader: Option<String>,
+    hand_overs: usize,
 }
 
 impl Chaos {
@@ -50,8 +53,8 @@ impl Chaos {
     pub async fn start() -> anyhow::Result<Self> {
         let world = World::start().await?;
         let replicas = Replicas::start(&world).await?;
-        let (done, refused) = Default::default();
-        Ok(Self { world, replicas, population: Population::default(), done, refused, blows: 0 })
+        let (population, done, refused) = Default::default();
+        Ok(Self { world, replicas, population, done, refused, blows: 0, leader: None, hand_overs: 0 })
     }
 
     /// The rig, for its logs.
@@ -71,11 +74,14 @@ impl Chaos {
             self.happen(burst).await?;
         }
         let end = Instant::now() + time;
-        // Trouble there has to be, however slow the machine.
-        while Instant::now() < end || self.blows == 0 {
+        // Trouble there has to be, however slow the machine, and a hand-over, wherever the blows fell.
+        while Instant::now() < end || self.hand_overs == 0 {
             self.replicas.are_as_left()?;
-            if rng.u8(0..6) == 0 {
-                let blow = Blow::draw(&mut rng);
+            let blow = match self.who_leads().await? {
+                Some(leader) if Instant::now() >= end => Blow::at_leader(&leader),
+                _ => (rng.u8(0..6) == 0).then(|| Blow::draw(&mut rng)),
+            };
+            if let Some(blow) = blow {
                 self.replicas.strike(blow).await.with_context(|| format!("{blow:?}"))?;
                 self.blows += 1;
             }
@@ -91,6 +97,16 @@ impl Chaos {
         let (done, refused) = (self.done.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed));
         ensure!(done > 4 * refused, "{refused} acts were refused, and {done} were not");
         Ok(())
+    }
+
+    /// Who leads now, if anybody does.
+    async fn who_leads(&mut self) -> anyhow::Result<Option<String>> {
+        let now = self.world.leader().await?;
+        if now.is_some() && now != self.leader {
+            self.hand_overs += usize::from(self.leader.is_some());
+            self.leader.clone_from(&now);
+        }
+        Ok(now)
     }
 
     async fn happen(&self, burst: &[Act]) -> anyhow::Result<()> {
@@ -145,6 +161,9 @@ impl Chaos {
     #[must_use]
     pub fn summary(&self) -> String {
         let (done, refused) = (self.done.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed));
-        format!("{done} acts, {refused} refused, {} blows; {}", self.blows, self.population)
+        format!(
+            "{done} acts, {refused} refused, {} blows, {} hand-overs; {}",
+            self.blows, self.hand_overs, self.population
+        )
     }
 }

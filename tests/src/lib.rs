@@ -21,6 +21,7 @@ pub mod manifests;
 pub mod observer;
 pub mod replay;
 pub mod rest;
+pub mod rounds;
 pub mod states;
 pub mod topology;
 pub mod traffic;

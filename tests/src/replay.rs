@@ -9,7 +9,11 @@
 //! compared as a whole, since which node gets which depends on timing. Where a run was recorded anew the folder says how.
 
 mod heard;
+mod meant;
 mod normal;
+
+pub use self::meant::Meant;
+pub use self::normal::Difference;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,13 +23,12 @@ use anyhow::{Context, bail, ensure};
 use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
-use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use self::heard::Heard;
-use self::normal::{Difference, at, differences, handed_out, normal};
+use self::heard::Hearing;
+use self::normal::{at, differences, handed_out, normal};
 
 /// How long a busy machine may take for a step.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -70,24 +73,6 @@ struct Result {
     deleted: Vec<String>,
 }
 
-/// A difference that is meant so.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Allowed {
-    run: String,
-    step: Option<u32>,
-    /// The first step that it counts for, if not all do.
-    #[serde(default)]
-    from: u32,
-    path: String,
-    /// Whether it is there depends on the order in which things that come at once are done.
-    #[serde(default)]
-    chance: bool,
-    /// The replay that it is for, where another one compares the same run by itself.
-    replay: Option<String>,
-    why: String,
-}
-
 /// A step of a run.
 #[derive(Debug)]
 pub struct Step {
@@ -107,19 +92,8 @@ pub struct Run {
     pub flags: Vec<String>,
     /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// What Events first said in each step.
-    heard: BTreeMap<u32, BTreeSet<Heard>>,
-    allowed: Vec<Matcher>,
-}
-
-#[derive(Debug)]
-struct Matcher {
-    /// The line of `differences.jsonl`.
-    line: String,
-    step: Option<u32>,
-    from: u32,
-    path: Regex,
-    chance: bool,
+    heard: Hearing,
+    meant: Meant,
 }
 
 /// What a replay has reached.
@@ -128,11 +102,10 @@ pub struct Replay<'r> {
     client: Client,
     /// Nodes that exist at this step, as recorded.
     nodes: BTreeMap<String, Value>,
-    /// What Events have said up to this step, as recorded.
-    heard: BTreeSet<Heard>,
-    meant: usize,
-    /// Which of the differences that are meant so were there.
-    used: BTreeSet<usize>,
+    heard: Hearing,
+    meant: Meant,
+    /// How many differences were meant so.
+    differences: usize,
 }
 
 impl Run {
@@ -142,8 +115,9 @@ impl Run {
     /// It is not there, or is none.
     pub fn read(name: &str) -> anyhow::Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS).join(name);
-        let inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
-        let results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
+        let mut inputs: Vec<Input> = yaml(&folder.join("inputs.yaml"))?;
+        let mut results: Vec<Result> = yaml(&folder.join("result.yaml"))?;
+        leave_out_mirrors(&mut inputs, &mut results)?;
         let flags = std::fs::read_to_string(folder.join("flags.txt")).context("reading flags.txt")?;
         let events = std::fs::read_to_string(folder.join("events.txt")).context("reading events.txt")?;
         let mut by_step: BTreeMap<u32, Vec<Input>> = BTreeMap::new();
@@ -160,36 +134,16 @@ impl Run {
             name: name.to_owned(),
             flags: flags.split_whitespace().skip(1).map(str::to_owned).collect(),
             steps: steps.collect(),
-            heard: heard::recorded(&events)?,
-            allowed: allowed(name)?,
+            heard: Hearing::recorded(&events)?,
+            meant: Meant::of(name, REPLAY)?,
         })
     }
 
     /// Begins a replay on an API server.
     #[must_use]
     pub fn replay(&self, client: Client) -> Replay<'_> {
-        let (nodes, heard, used) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        Replay { run: self, client, nodes, heard, meant: 0, used }
-    }
-
-    /// Which lines say that a difference is meant so.
-    fn why(&self, step: u32, difference: &Difference) -> impl Iterator<Item = usize> {
-        let counts = move |allowed: &Matcher| {
-            allowed.step.is_none_or(|only| only == step)
-                && allowed.from <= step
-                && allowed.path.is_match(&difference.path)
-        };
-        self.allowed.iter().enumerate().filter(move |(_, allowed)| counts(allowed)).map(|(index, _)| index)
-    }
-
-    fn is_meant(&self, step: u32, difference: &Difference) -> bool {
-        self.why(step, difference).next().is_some()
-    }
-}
-
-impl Matcher {
-    fn needless(&self) -> String {
-        format!("nothing differs that this names: {}", self.line)
+        let (heard, meant) = (self.heard.clone(), self.meant.clone());
+        Replay { run: self, client, nodes: BTreeMap::new(), heard, meant, differences: 0 }
     }
 }
 
@@ -206,7 +160,7 @@ impl Replay<'_> {
     /// How many differences were meant so.
     #[must_use]
     pub const fn meant(&self) -> usize {
-        self.meant
+        self.differences
     }
 
     /// Sends the requests of a step and waits until nothing differs but what is meant to, and all that is meant to in just this
@@ -226,20 +180,15 @@ impl Replay<'_> {
         for gone in step.result.deleted.iter().filter_map(|gone| gone.strip_prefix("Node/")) {
             self.nodes.remove(gone.trim_start_matches('/'));
         }
-        self.heard.extend(self.run.heard.get(&step.number).into_iter().flatten().cloned());
+        self.heard.step(step.number);
         let begun = Instant::now();
         loop {
             let mut found = self.compare(step).await?;
             self.compare_events(&mut found).await?;
-            let (meant, mut wrong) = self.judged(step.number, &found);
-            let lines = self.run.allowed.iter().enumerate();
-            let due = lines.filter(|(_, line)| line.step == Some(step.number) && !line.chance);
-            wrong.extend(due.filter(|(index, _)| !meant.contains(index)).map(|(_, line)| line.needless()));
-            if wrong.is_empty() {
-                self.meant += found.len();
-                self.used.extend(meant);
+            let Err(wrong) = self.meant.judge(step.number, &found) else {
+                self.differences += found.len();
                 return Ok(());
-            }
+            };
             if begun.elapsed() > DEADLINE {
                 bail!("{}:\n{}", what(), wrong.join("\n"));
             }
@@ -255,24 +204,7 @@ impl Replay<'_> {
         let last = self.run.steps.last().map_or(0, |step| step.number);
         let mut found = Vec::new();
         self.compare_events(&mut found).await?;
-        let (meant, mut wrong) = self.judged(last, &found);
-        self.used.extend(meant);
-        let unused = self
-            .run
-            .allowed
-            .iter()
-            .enumerate()
-            .filter(|(index, line)| !line.chance && !self.used.contains(index));
-        wrong.extend(unused.map(|(_, line)| line.needless()));
-        ensure!(wrong.is_empty(), "{} in the end:\n{}", self.run.name, wrong.join("\n"));
-        Ok(())
-    }
-
-    /// The lines that say why something differs, and what differs without a line that says why.
-    fn judged(&self, step: u32, found: &[Difference]) -> (BTreeSet<usize>, Vec<String>) {
-        let wrong =
-            found.iter().filter(|difference| !self.run.is_meant(step, difference)).map(ToString::to_string);
-        (found.iter().flat_map(|difference| self.run.why(step, difference)).collect(), wrong.collect())
+        self.meant.finish(last, &found).with_context(|| self.run.name.clone())
     }
 
     async fn send(&mut self, step: u32, input: &Input) -> anyhow::Result<()> {
@@ -306,8 +238,7 @@ impl Replay<'_> {
             &json!({"code": code, "message": at(&body, "/message")}),
         );
         if (recorded >= 400) != (code >= 400) {
-            ensure!(self.run.is_meant(step, &refused), "{refused}");
-            self.used.extend(self.run.why(step, &refused));
+            self.meant.judge_one(step, &refused)?;
         }
         Ok(())
     }
@@ -353,7 +284,7 @@ impl Replay<'_> {
 
     async fn compare_events(&self, found: &mut Vec<Difference>) -> anyhow::Result<()> {
         let (_, events) = self.call(Method::GET, "/api/v1/events", JSON, None).await?;
-        heard::differences(&self.heard, &heard::listed(&events), found);
+        found.extend(self.heard.differences(&events));
         Ok(())
     }
 
@@ -379,43 +310,34 @@ impl Replay<'_> {
     }
 }
 
+/// The label that says who keeps an EndpointSlice, and its value on mirrors.
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MIRRORS: &str = "endpointslice-mirror-controller.k8s.ovn.org";
+
 const JSON: &str = "application/json";
 /// Source: RFC 7396.
 const MERGE: &str = "application/merge-patch+json";
 
+/// Leaves out mirrored EndpointSlices: the API server makes up their names, and what is in them is compared elsewhere
+/// (`api_endpointslice`).
+fn leave_out_mirrors(inputs: &mut Vec<Input>, results: &mut [Result]) -> anyhow::Result<()> {
+    let is_mirror = |object: &Value| {
+        let labels = at(object, "/metadata/labels");
+        labels.get(MANAGED_BY).is_some_and(|manager| manager == MIRRORS)
+    };
+    let all = results.iter().flat_map(|result| &result.objects).filter(|object| is_mirror(object));
+    let mirrors: BTreeSet<String> = all.map(path_of).collect::<anyhow::Result<_>>()?;
+    inputs.retain(|input| !mirrors.contains(&input.path));
+    for result in results {
+        result.objects.retain(|object| !is_mirror(object));
+        result.deleted.retain(|gone| path_of_gone(gone).map_or(true, |path| !mirrors.contains(&path)));
+    }
+    Ok(())
+}
+
 fn yaml<T: for<'de> Deserialize<'de>>(path: &PathBuf) -> anyhow::Result<T> {
     let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     serde_yaml_ng::from_str(&text).with_context(|| format!("reading {}", path.display()))
-}
-
-/// Each line of `differences.jsonl`, as it stands there and read. Each says why.
-fn lines() -> anyhow::Result<Vec<(String, Allowed)>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("differences.jsonl");
-    let text = std::fs::read_to_string(&path).context("reading differences.jsonl")?;
-    let read = |line: &str| {
-        let allowed: Allowed = serde_json::from_str(line).with_context(|| format!("difference {line}"))?;
-        ensure!(!allowed.why.is_empty(), "a difference without a reason: {line}");
-        Ok((line.to_owned(), allowed))
-    };
-    text.lines().filter(|line| !line.trim().is_empty()).map(read).collect()
-}
-
-/// The differences that are meant so in a run.
-fn allowed(run: &str) -> anyhow::Result<Vec<Matcher>> {
-    let mut matchers = Vec::new();
-    for (line, allowed) in lines()? {
-        let is_ours = allowed.replay.as_deref().is_none_or(|replay| replay == REPLAY);
-        if is_ours && Regex::new(&allowed.run)?.is_match(run) {
-            matchers.push(Matcher {
-                line,
-                step: allowed.step,
-                from: allowed.from,
-                path: Regex::new(&allowed.path)?,
-                chance: allowed.chance,
-            });
-        }
-    }
-    Ok(matchers)
 }
 
 fn text(value: &Value) -> &str {
@@ -467,25 +389,4 @@ fn path(api_version: &str, kind: &str, namespace: &str, name: &str) -> anyhow::R
     };
     let scope = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
     Ok(format!("{root}{scope}/{plural}/{name}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The run that another test replays by itself.
-    const ELSEWHERE: &str = "06-endpointslice-mirror";
-
-    #[test]
-    fn each_difference_that_is_meant_so_is_of_a_run_that_is_replayed() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(RUNS);
-        let runs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut runs: Vec<String> = runs.map(|name| name.into_string().unwrap()).collect();
-        assert!(runs.len() > 5, "{runs:?}");
-        runs.push(ELSEWHERE.to_owned());
-        for (line, allowed) in lines().unwrap() {
-            let of_it = Regex::new(&allowed.run).unwrap();
-            assert!(runs.iter().any(|run| of_it.is_match(run)), "of no run: {line}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use causeway_api::annotation::network as annotation;
 use causeway_api::nad::{Config, GatewayMode};
-use causeway_dpu_agent::topology::cluster::{ACL_LOG_RATE, COPP_RATE, Cluster};
+use causeway_dpu_agent::topology::cluster::Cluster;
 use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::network::Network;
 use causeway_dpu_agent::topology::node::ZoneNode;
@@ -56,10 +56,10 @@ fn services(run: &str) -> anyhow::Result<Option<Vec<DefaultService>>> {
     }
     let mut services = Vec::new();
     for service in items(&read(run, "services.json")?) {
-        let name = service.get("service").and_then(Value::as_str).and_then(|name| name.split_once('/'));
-        let (namespace, name) = name.context("a Service without namespace or name")?;
+        let name =
+            service.get("service").and_then(Value::as_str).context("a Service without a name")?.parse()?;
         let addresses = serde_json::from_value(service.get("clusterIPs").cloned().unwrap_or_default())?;
-        services.push(DefaultService { name: ServiceName::new(namespace, name), addresses });
+        services.push(DefaultService { name, addresses });
     }
     Ok(Some(services))
 }
@@ -74,19 +74,7 @@ impl CapturedRun {
     /// # Errors
     /// A file is missing or is not what it should be.
     pub fn load(run: &str) -> anyhow::Result<Self> {
-        let nets = |texts: &[&str]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>();
-        let cluster = Cluster {
-            subnets: nets(&["10.128.0.0/14"])?,
-            join: nets(&["100.64.0.0/16", "fd98::/64"])?,
-            masquerade: nets(&["169.254.0.0/17", "fd69::/112"])?,
-            mtu: 1400,
-            node_ports: true,
-            port_range: Some("32768-60999".to_owned()),
-            multicast: false,
-            copp_rate: COPP_RATE,
-            acl_log_rate: ACL_LOG_RATE,
-            geneve_port: None,
-        };
+        let cluster = world::cluster();
         let mut nodes = Vec::new();
         for node in items(&read(run, "nodes.json")?) {
             let meta = node.get("metadata").context("a node without metadata")?;

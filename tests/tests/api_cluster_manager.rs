@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{KUBECONFIG, Level, Node, PROGRAMS, Process, Program, Rig, RigOptions, SharedRig, Suite};
+use causeway_rig::{
+    KUBECONFIG, Level, Mark, Node, PROGRAMS, Process, Program, Rig, RigOptions, SharedRig, Suite,
+};
 use causeway_tests::{manifests, states};
 use http::Method;
 use kube::Client;
@@ -115,7 +117,7 @@ async fn away() -> anyhow::Result<()> {
 
     rig.stop_api().await?;
     let manager = start(&node, KUBECONFIG, &UPLINKS).await?;
-    manager.says(0, "Watch interrupted", DEADLINE).await?;
+    manager.says(Mark::START, "Watch interrupted", DEADLINE).await?;
     let unready = node.output(["curl", "-s", &format!("http://{METRICS}/readyz")]).await?;
     let unready = String::from_utf8_lossy(&unready.stdout).into_owned();
     ensure!(unready.contains("uplink"), "ready without an API server: {unready}");
@@ -180,7 +182,7 @@ async fn switched_off(rig: Arc<Rig>) -> anyhow::Result<()> {
     let before = versions(&client).await?;
     let flags: Vec<&str> = UPLINKS.into_iter().filter(|flag| *flag != "--enable-uplink").collect();
     let manager = start(&node, KUBECONFIG, &flags).await?;
-    manager.says(0, "Uplinks are switched off", DEADLINE).await?;
+    manager.says(Mark::START, "Uplinks are switched off", DEADLINE).await?;
     let exit = manager.stop(ORDERLY).await?;
     ensure!(exit.code() == Some(0), "told to end, it ended with {exit}");
     ensure!(versions(&client).await? == before, "something was written");

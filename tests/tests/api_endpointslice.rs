@@ -21,14 +21,14 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use causeway_rig::{Level, Suite};
 
-use self::recorded::{check_differences, steps};
+use self::recorded::{meant, steps};
 use self::seen::{becomes, versions};
 use self::world::World;
 
 /// How long the process may take to end when it is told to.
 const ORDERLY: Duration = Duration::from_secs(2);
 /// The step before which upstream's was started again.
-const RESTARTED: i64 = 27;
+const RESTARTED: u32 = 27;
 
 fn main() -> ExitCode {
     Suite::new()
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
 }
 
 async fn replay() -> anyhow::Result<()> {
-    let steps = steps()?;
-    check_differences(&steps)?;
+    let (steps, mut meant) = (steps()?, meant()?);
+    let last = steps.last().context("no steps")?.number;
     let world = World::start().await?;
     for step in steps {
         let what = || format!("step {} ({})", step.number, step.title);
@@ -61,8 +61,10 @@ async fn replay() -> anyhow::Result<()> {
         }
         let reached = becomes(&world, &step.ours).await.with_context(what);
         reached.map_err(|error| anyhow::anyhow!("{error:#}\n{}", world.rig.log_tails()))?;
+        let judged = meant.judge(step.number, &step.differing()?);
+        judged.map_err(|wrong| anyhow::anyhow!("{}:\n{}", what(), wrong.join("\n")))?;
     }
-    Ok(())
+    meant.finish(last, &[])
 }
 
 /// A restart of what has nothing to do writes nothing, and it is at work again.

@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         .test(Level::Api, "networks_on_uplinks_are_ignored_as_recorded_where_uplinks_are_off", || {
             recorded("05b-uplink-disabled")
         })
+        .test(Level::Api, "networks_of_mirrored_services_come_out_as_recorded", || {
+            recorded("06-endpointslice-mirror")
+        })
         .test(Level::Api, "networks_follow_pods_as_recorded", || recorded("08-dynamic-udn"))
         .test(
             Level::Api,

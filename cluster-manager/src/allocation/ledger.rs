@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use causeway_api::annotation::{NodeSubnetsText, network as nad_annotation, node as node_annotation};
 use causeway_api::nad::{Config, Defaults};
-use causeway_net::activity::{self, Activity, Mode, Need, PodKey};
+use causeway_net::activity::{self, Activity, Mode, Need};
 use causeway_net::ipam::ids::{NetworkIds, NodeIds, SecondKeys};
 use causeway_net::ipam::nodes::{Family, HostRange, NodeSubnets, Setup};
 use causeway_net::network::duty::Duty;
 use causeway_net::network::id::{NetworkId, NodeId};
-use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName};
+use causeway_net::network::name::{NadKey, Namespace, NetworkName, NodeName, PodKey};
 use causeway_net::network::tunnel_key::{TunnelKey, TunnelKeys};
 use causeway_net::network_condition::allocation_succeeded;
 use causeway_net::selector::Selector;
@@ -441,8 +441,7 @@ impl Ledger {
 
     /// Takes over that a pod is there, or is gone.
     pub(super) fn pod(&mut self, key: &NamespacedName, pod: Option<&Pod>, now: Timestamp) -> Stir {
-        let key =
-            PodKey { namespace: Namespace::from(key.namespace.as_str()), name: key.name.as_str().into() };
+        let key = PodKey::new(key.namespace.as_str(), &key.name);
         let changes = match pod {
             Some(pod) => self.activity.set_pod(&key, &pod.activity(), now),
             None => self.activity.remove_pod(&key, now),

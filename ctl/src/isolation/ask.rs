@@ -2,15 +2,6 @@
 
 use std::str::FromStr;
 
-/// A pod by namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodName {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
 /// What a process wants to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Port {
@@ -32,28 +23,12 @@ pub enum ProcessName {
 /// A word of the command line that says nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// No pod.
-    #[error("a pod is NAMESPACE/NAME")]
-    Pod,
     /// No port.
     #[error("a port is tcp/NUMBER, udp/NUMBER, sctp/NUMBER or icmp")]
     Port,
     /// No process.
     #[error("a process is its number, or the path of its cgroup")]
     Process,
-}
-
-impl FromStr for PodName {
-    type Err = AskError;
-
-    fn from_str(text: &str) -> Result<Self, AskError> {
-        match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Self { namespace: namespace.to_owned(), name: name.to_owned() })
-            }
-            _ => Err(AskError::Pod),
-        }
-    }
 }
 
 impl FromStr for Port {
@@ -82,12 +57,6 @@ impl FromStr for ProcessName {
     }
 }
 
-impl std::fmt::Display for PodName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
 impl std::fmt::Display for Port {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -103,11 +72,6 @@ mod tests {
 
     #[test]
     fn words_of_the_command_line_are_taken_or_refused() {
-        let pod = PodName { namespace: "blue".into(), name: "web-0".into() };
-        assert_eq!("blue/web-0".parse(), Ok(pod));
-        for text in ["blue", "/web", "blue/", "a/b/c", ""] {
-            assert_eq!(text.parse::<PodName>(), Err(AskError::Pod), "{text}");
-        }
         assert_eq!("tcp/80".parse(), Ok(Port::Of("tcp", 80)));
         assert_eq!("sctp/65535".parse(), Ok(Port::Of("sctp", 65_535)));
         assert_eq!("icmp".parse(), Ok(Port::Icmp));

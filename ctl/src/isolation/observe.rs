@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use causeway_net::network::name::PodKey;
 use causeway_proto::introspect::DescribeRequest;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-use super::ask::{PodName, Port, ProcessName};
+use super::ask::{Port, ProcessName};
 use super::model::{DefaultNetwork, PodRow, ProcessRow, World};
 use crate::agent::{self, AgentView};
 use crate::cluster::{failed, list};
@@ -26,7 +27,7 @@ pub struct Question {
     /// The agent's socket.
     pub socket: PathBuf,
     /// The pod.
-    pub pod: Option<PodName>,
+    pub pod: Option<PodKey>,
     /// The process.
     pub process: Option<ProcessName>,
     /// What it wants to reach.
@@ -64,10 +65,10 @@ pub async fn world(client: Option<&Client>, question: &Question) -> Result<World
     })
 }
 
-async fn pod(client: &Client, name: &PodName) -> Result<PodRow, CtlError> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), &name.namespace);
+async fn pod(client: &Client, name: &PodKey) -> Result<PodRow, CtlError> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), name.namespace().as_str());
     // By a list, which agents' accounts may do too.
-    let named = ListParams::default().fields(&format!("metadata.name={}", name.name));
+    let named = ListParams::default().fields(&format!("metadata.name={}", name.name()));
     let found = list(&api, &named).await.map_err(failed(format!("read pod {name}")))?;
     let found = found.into_iter().next();
     found.map(row).ok_or_else(|| CtlError::NotFound { kind: "Pod", name: name.to_string() })

@@ -15,7 +15,7 @@ use super::network::Network;
 use super::node::ZoneNode;
 use super::plan::{Plan, Ways, ZoneOptions, plan, service_addresses, zone};
 use super::rows::{AclHolder, Rows};
-use super::service::{self, DefaultService, ServiceName};
+use super::service::{self, DefaultService};
 
 /// Rows of each table as text, one line each: what they hold, with names in place of references.
 pub(super) type Tables = BTreeMap<String, BTreeSet<String>>;
@@ -67,7 +67,7 @@ fn services(run: &str) -> Option<Vec<DefaultService>> {
     }
     let services = read(run, "services.json");
     let service = |service: &Value| DefaultService {
-        name: ServiceName::of_note(service["service"].as_str().unwrap()),
+        name: service["service"].as_str().unwrap().parse().unwrap(),
         addresses: serde_json::from_value(service["clusterIPs"].clone()).unwrap(),
     };
     Some(services.as_array().unwrap().iter().map(service).collect())

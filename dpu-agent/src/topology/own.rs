@@ -18,7 +18,7 @@ use super::northbound::{
     StaticRoute,
 };
 use super::plan::{HOST_PRIORITY, Part};
-use super::service::ServiceName;
+use super::service;
 
 /// Everything of one network in one zone.
 #[derive(Clone, Debug)]
@@ -156,8 +156,8 @@ impl Owner {
     pub(super) fn route(&self, router: &str, route: &StaticRoute) -> Option<Part> {
         let ids = &route.external_ids;
         let remote = |key: &str| ids.get(key).map(|node| Part::Remote(node.as_str().into()));
-        if let Some(service) = ids.get(mark::DEFAULT_SERVICE) {
-            return self.names_network(ids).then(|| Part::Service(ServiceName::of_note(service)));
+        if let Some(note) = ids.get(mark::DEFAULT_SERVICE) {
+            return self.names_network(ids).then(|| Part::Service(service::of_note(note)));
         }
         if self.marks(ids) {
             let part = remote(mark::ROUTE_NODE).or_else(|| remote(mark::NODE));

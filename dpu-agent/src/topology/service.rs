@@ -1,53 +1,17 @@
 //! Services of the default network that every primary network reaches: the API server, the one that answers for names.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use causeway_net::network::name::Namespace;
+pub use causeway_net::network::name::ServiceName;
 use causeway_net::network::object_id::{ObjectId, address_set};
 
 /// Owner of the sets of their addresses. Source: ovn-kubernetes `controller/udnenabledsvc/udn_enabled_svc.go`.
 pub(super) const OWNER: &str = "udn-enabled-svc";
 const SET: &str = "udn-enabled-svc-cluster-ips";
 
-/// Name of a Service.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServiceName {
-    namespace: Namespace,
-    name: Arc<str>,
-}
-
-impl ServiceName {
-    /// A Service of a namespace.
-    #[must_use]
-    pub fn new(namespace: impl Into<Namespace>, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    /// The Service that a row's note names. A note that names none is the name of a Service that nobody has.
-    pub(super) fn of_note(text: &str) -> Self {
-        let (namespace, name) = text.split_once('/').unwrap_or(("", text));
-        Self::new(namespace, name)
-    }
-
-    /// Its namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    /// Its name there.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Display for ServiceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
+/// The Service that a row's note names. A note that names none is the name of a Service that nobody has.
+pub(super) fn of_note(text: &str) -> ServiceName {
+    text.parse().unwrap_or_else(|_| ServiceName::new("", text))
 }
 
 /// One of these Services.

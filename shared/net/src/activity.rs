@@ -21,7 +21,7 @@ use causeway_api::nad::Config;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::network::name::{NadKey, Namespace, NetworkName, NodeName};
+use crate::network::name::{NadKey, Namespace, NetworkName, NodeName, PodKey};
 
 use self::connections::Connections;
 use self::ledger::{Ledger, Touched};
@@ -64,15 +64,6 @@ pub struct Change {
     pub from: Need,
     /// What it is.
     pub to: Need,
-}
-
-/// Namespace and name of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
-    /// Its namespace.
-    pub namespace: Namespace,
-    /// Its name.
-    pub name: Arc<str>,
 }
 
 /// A pod as far as it needs networks.
@@ -475,7 +466,7 @@ fn wishes_of(key: &PodKey, pod: &Pod) -> BTreeSet<(NodeName, Wish)> {
     if pod.life == Life::Finished || needs_none {
         return BTreeSet::new();
     }
-    let primary = std::iter::once(Wish::PrimaryOf(key.namespace.clone()));
+    let primary = std::iter::once(Wish::PrimaryOf(key.namespace().clone()));
     primary.chain(pod.attachments.iter().cloned().map(Wish::Nad)).map(|wish| (node.clone(), wish)).collect()
 }
 

@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use tokio::sync::{oneshot, watch};
 
 use crate::inside::Inside;
+use crate::lines::Mark;
 use crate::node::PROGRAMS;
 use crate::wait::{tail, wait_for};
 
@@ -148,19 +149,25 @@ impl Process {
     /// # Errors
     /// If the log file cannot be read.
     pub fn log_text(&self) -> anyhow::Result<String> {
-        let bytes = std::fs::read(&self.log).with_context(|| format!("reading {}", self.log.display()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Mark::START.read(&self.log)
     }
 
-    /// Waits until the log, from this byte on, holds a text.
+    /// The end of the last whole line that it printed so far.
+    ///
+    /// # Errors
+    /// If the log file cannot be read.
+    pub fn mark(&self) -> anyhow::Result<Mark> {
+        Mark::of(&self.log)
+    }
+
+    /// Waits until the log, from this place on, holds a text.
     ///
     /// # Errors
     /// After `deadline`, with what the log holds instead.
-    pub async fn says(&self, from: usize, text: &str, deadline: Duration) -> anyhow::Result<()> {
+    pub async fn says(&self, from: Mark, text: &str, deadline: Duration) -> anyhow::Result<()> {
         let look = || async move {
-            let log = self.log_text().map_err(|error| format!("{error:#}"))?;
-            let new = log.get(from..).unwrap_or_default();
-            if new.contains(text) { Ok(()) } else { Err(new.to_owned()) }
+            let new = from.read(&self.log).map_err(|error| format!("{error:#}"))?;
+            if new.contains(text) { Ok(()) } else { Err(new) }
         };
         wait_for(&format!("the log to say {text:?}"), deadline, look).await
     }

@@ -1,12 +1,10 @@
 //! What programs ask of the API server, counted by the API server itself: its audit log.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use anyhow::Context;
-use causeway_rig::RigOptions;
+use causeway_rig::{Mark, RigOptions, whole_lines};
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -41,15 +39,6 @@ rules:
 /// The log of a rig's API server. Its folder goes with it.
 pub struct Audit {
     folder: TempDir,
-}
-
-/// A place in the log.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark(u64);
-
-impl Mark {
-    /// The beginning.
-    pub const START: Self = Self(0);
 }
 
 /// One request.
@@ -143,12 +132,12 @@ impl Audit {
         self.folder.path().join("audit.log")
     }
 
-    /// The place where the log ends now.
+    /// The place where the last whole line of the log ends now.
     ///
     /// # Errors
     /// The log cannot be read.
     pub fn mark(&self) -> anyhow::Result<Mark> {
-        Ok(Mark(std::fs::metadata(self.path()).context("the audit log")?.len()))
+        Mark::of(&self.path()).context("the audit log")
     }
 
     /// Requests that were noted after `mark`. The API server notes a request before it answers, and a watch when it begins.
@@ -185,18 +174,13 @@ impl Audit {
     }
 
     fn text_since(&self, mark: Mark) -> anyhow::Result<String> {
-        let mut file = File::open(self.path()).context("opening the audit log")?;
-        file.seek(SeekFrom::Start(mark.0)).context("the audit log")?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).context("reading the audit log")?;
-        Ok(text)
+        mark.read(&self.path()).context("the audit log")
     }
 }
 
 /// A line that is still being written has no end, and is left for later.
 fn events(text: &str) -> impl Iterator<Item = anyhow::Result<Event>> {
-    let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    lines.map(|line| serde_json::from_str(line).with_context(|| format!("audit line {line}")))
+    whole_lines(text).map(|line| serde_json::from_str(line).with_context(|| format!("audit line {line}")))
 }
 
 fn watches(text: &str, user: &str) -> anyhow::Result<BTreeMap<String, usize>> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Process, Program, Rig, RigOptions};
+use causeway_rig::{Mark, Process, Program, Rig, RigOptions, whole_lines};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::measure::{Goal, Taken};
@@ -69,7 +69,7 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     pods.buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await?;
     let program = Program::new("python3").named("listener").args(["-c", LISTENER]);
     let listener = world.node.spawn(program).await?;
-    listener.says(0, "listens\n", DEADLINE).await?;
+    listener.says(Mark::START, "listens\n", DEADLINE).await?;
 
     let begun = now()?;
     let on_the_host = ["--ovnkube-node-mode", "dpu-host"];
@@ -139,8 +139,7 @@ async fn until(listener: &Process, many: usize) -> anyhow::Result<Vec<u64>> {
 fn times(listener: &Process) -> anyhow::Result<Vec<u64>> {
     ensure!(listener.is_running(), "the listener has ended");
     let text = listener.log_text()?;
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().filter_map(|line| line.strip_prefix("at ")).map(|time| Ok(time.parse()?)).collect()
+    whole_lines(&text).filter_map(|line| line.strip_prefix("at ")).map(|time| Ok(time.parse()?)).collect()
 }
 
 /// The machine's clock in nanoseconds, as the listener reads it.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use causeway_rig::Ovs;
+use causeway_rig::{Mark, Ovs};
 
-use super::audit::{Audit, Mark};
+use super::audit::Audit;
 use super::journal::Journal;
 use super::measure::{Goal, Taken};
 use super::probe::PATIENCE;

@@ -55,10 +55,16 @@ impl Blow {
         let which = rng.usize(0..NAMES.len());
         match rng.u8(0..8) {
             0..=2 => Self::Crash(which),
-            3 | 4 => Self::Kill(which),
-            5 => Self::Stop(which),
+            3 => Self::Kill(which),
+            4 | 5 => Self::Stop(which),
             _ => Self::Rise,
         }
+    }
+
+    /// The one after which another one leads.
+    #[must_use]
+    pub fn at_leader(name: &str) -> Option<Self> {
+        NAMES.iter().position(|known| *known == name).map(Self::Stop)
     }
 }
 

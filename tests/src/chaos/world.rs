@@ -7,18 +7,22 @@ use anyhow::{Context, ensure};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
 use causeway_api::nad::NetworkAttachmentDefinition;
 use causeway_api::udn::UserDefinedNetwork;
-use causeway_rig::{Rig, RigOptions};
+use causeway_rig::{Mark, Rig, RigOptions};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Account};
-use crate::bench::audit::{Audit, Mark, Request};
+use crate::bench::audit::{Audit, Request};
 use crate::manifests;
 
 /// After so long without a write nothing more comes of what was before: longer than the waits that short trouble leaves.
 const QUIET: Duration = Duration::from_secs(3);
+
+/// What the replicas lead by.
+const LEASE: &str = "ovn-kubernetes-master";
 
 /// The control plane.
 pub struct World {
@@ -67,6 +71,13 @@ impl World {
         let (namespaces, nodes) = (list(&self.client()).await?, list(&self.client()).await?);
         let (cudns, udns) = (list(&self.client()).await?, list(&self.client()).await?);
         Ok(Inventory { namespaces, nodes, cudns, udns, nads: list(&self.client()).await? })
+    }
+
+    /// Which replica leads, if any does.
+    pub async fn leader(&self) -> anyhow::Result<Option<String>> {
+        let leases: Api<Lease> = Api::namespaced(self.client(), access::NAMESPACE);
+        let spec = leases.get_opt(LEASE).await.context("the lease")?.and_then(|lease| lease.spec);
+        Ok(spec.and_then(|spec| spec.holder_identity).filter(|holder| !holder.is_empty()))
     }
 
     /// Writes of the cluster manager.

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use causeway_rig::{KUBELET_CGROUP, Process, Program};
+use causeway_rig::{KUBELET_CGROUP, Mark, Process, Program};
 
 use super::{DEADLINE, World};
 
@@ -46,7 +46,7 @@ impl World {
         self.node.exec(["chmod", "+x", PROGRAM]).await?;
         let program = Program::new(PROGRAM).args(addresses).in_cgroup(KUBELET_CGROUP);
         let process = self.node.spawn(program).await?;
-        process.says(0, "kubelet runs\n", DEADLINE).await?;
+        process.says(Mark::START, "kubelet runs\n", DEADLINE).await?;
         Ok(StandIn { process })
     }
 
@@ -92,7 +92,7 @@ impl StandIn {
     /// # Errors
     /// It does not start.
     pub async fn start(&self) -> anyhow::Result<()> {
-        let from = self.said()?;
+        let from = self.process.mark()?;
         self.process.restart().await?;
         self.process.says(from, "kubelet runs\n", DEADLINE).await
     }
@@ -103,13 +103,9 @@ impl StandIn {
     /// It does not.
     pub async fn reaches_all(&self) -> anyhow::Result<()> {
         // What it is just about to say may be of a round from before; the line that follows is not.
-        let from = self.said()?;
+        let from = self.process.mark()?;
         self.process.says(from, "\n", DEADLINE).await?;
-        let from = self.said()?;
+        let from = self.process.mark()?;
         self.process.says(from, "reached all\n", DEADLINE).await.context("the kubelet is kept out")
-    }
-
-    fn said(&self) -> anyhow::Result<usize> {
-        Ok(self.process.log_text()?.len())
     }
 }

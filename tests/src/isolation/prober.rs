@@ -5,7 +5,7 @@
 //! the chain. Addresses come and go while it runs: it says when it begins to probe one, and when it has stopped.
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Process, Program};
+use causeway_rig::{Mark, Process, Program, whole_lines};
 use serde_json::Value;
 
 use super::{DEADLINE, World};
@@ -90,7 +90,7 @@ impl World {
             .args(["-c", SCRIPT, &PORT.to_string(), &CONTROL.to_string()])
             .args(addresses);
         let process = self.node.spawn(program).await?;
-        process.says(0, "rounds 1\n", DEADLINE).await?;
+        process.says(Mark::START, "rounds 1\n", DEADLINE).await?;
         Ok(Prober { process })
     }
 
@@ -140,21 +140,23 @@ impl Prober {
             .map(|address| format!("echo '{verb} {address}' >/dev/udp/127.0.0.1/{CONTROL}\n"));
         world.node.exec(["bash", "-ec", &lines.collect::<String>()]).await?;
         for address in addresses {
-            self.process.says(0, &format!("{verb} {address}\n"), DEADLINE).await?;
+            self.process.says(Mark::START, &format!("{verb} {address}\n"), DEADLINE).await?;
         }
         Ok(())
     }
 
-    /// How many rounds it has told of, and every line about anything else.
+    /// How many rounds it has told of, and every whole line about anything else.
     ///
     /// # Errors
     /// Its log cannot be read.
     pub fn told(&self) -> anyhow::Result<(u64, Vec<String>)> {
         let log = self.process.log_text()?;
-        let rounds =
-            log.lines().filter_map(|line| line.strip_prefix("rounds ")?.parse().ok()).max().unwrap_or(0);
+        let rounds = whole_lines(&log)
+            .filter_map(|line| line.strip_prefix("rounds ")?.parse().ok())
+            .max()
+            .unwrap_or(0);
         let is_usual = |line: &str| ["rounds ", "probe ", "leave "].iter().any(|word| line.starts_with(word));
-        let others = log.lines().filter(|line| !is_usual(line)).take(20).map(str::to_owned).collect();
+        let others = whole_lines(&log).filter(|line| !is_usual(line)).take(20).map(str::to_owned).collect();
         Ok((rounds, others))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Process, Program};
+use causeway_rig::{Mark, Process, Program};
 use serde_json::Value;
 
 use super::{DEADLINE, World};
@@ -113,7 +113,7 @@ impl<'w> Monitor<'w> {
         // Word of changes comes in the order of changes: what is told before the mark is all that was before it.
         self.world.nft_run(&format!("add table ip mark{mark}\ndelete table ip mark{mark}\n")).await?;
         let end = format!("delete table ip mark{mark}\n");
-        self.process.says(0, &end, DEADLINE).await?;
+        self.process.says(Mark::START, &end, DEADLINE).await?;
         let log = self.process.log_text()?;
         let begin = mark.checked_sub(1).map(|last| format!("delete table ip mark{last}\n"));
         let log = begin.and_then(|begin| log.split_once(&begin)).map_or(log.as_str(), |(_, rest)| rest);

@@ -10,7 +10,35 @@ use serde_json::{Value, json};
 use super::normal::{Difference, at};
 
 /// What an Event says: `Kind/namespace/name: Type Reason: message`.
-pub(super) type Heard = String;
+type Heard = String;
+
+/// What Events said in a recorded run, up to a step of it.
+#[derive(Clone, Debug)]
+pub(super) struct Hearing {
+    /// What was first heard, or heard again, in each step.
+    steps: BTreeMap<u32, BTreeSet<Heard>>,
+    so_far: BTreeSet<Heard>,
+}
+
+impl Hearing {
+    /// Of the lines of a run's `events.txt`, before its first step.
+    ///
+    /// # Errors
+    /// One of them is no Event.
+    pub(super) fn recorded(text: &str) -> anyhow::Result<Self> {
+        Ok(Self { steps: recorded(text)?, so_far: BTreeSet::new() })
+    }
+
+    /// Goes on to a step.
+    pub(super) fn step(&mut self, number: u32) {
+        self.so_far.extend(self.steps.get(&number).into_iter().flatten().cloned());
+    }
+
+    /// What a list of Events (core/v1) says and these did not, and the other way round.
+    pub(super) fn differences(&self, list: &Value) -> Vec<Difference> {
+        differences(&self.so_far, &listed(list))
+    }
+}
 
 /// A line of a run's `events.txt`.
 #[derive(Debug, Deserialize)]
@@ -25,7 +53,7 @@ struct Recorded {
 }
 
 /// What was first heard, or heard again, in each step of a run.
-pub(super) fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Heard>>> {
+fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Heard>>> {
     let mut all: BTreeMap<u32, BTreeSet<Heard>> = BTreeMap::new();
     for line in text.lines() {
         let Recorded { step, severity, reason, object, message } =
@@ -38,18 +66,21 @@ pub(super) fn recorded(text: &str) -> anyhow::Result<BTreeMap<u32, BTreeSet<Hear
     Ok(all)
 }
 
-/// What a list of Events (core/v1) says. What the API server tells about its own Service is left out: it repairs, and tells of,
-/// an address that is not taken yet when it looks for the first time, now and then.
-pub(super) fn listed(list: &Value) -> BTreeSet<Heard> {
+/// What the API server says of a Service whose address is not noted as taken yet when it looks whether all are, now and then.
+/// Source: Kubernetes, pkg/registry/core/service/ipallocator/controller/repairip.go.
+const REPAIRED: &str = "ClusterIPNotAllocated";
+
+/// What a list of Events (core/v1) says, but for [`REPAIRED`].
+fn listed(list: &Value) -> BTreeSet<Heard> {
     let events = at(list, "/items").as_array().map(Vec::as_slice).unwrap_or_default();
     let word = |event: &Value, place: &str| at(event, place).as_str().unwrap_or_default().to_owned();
     let heard = events.iter().filter_map(|event| {
         let [kind, namespace, name] =
             ["kind", "namespace", "name"].map(|field| word(event, &format!("/involvedObject/{field}")));
-        if [kind.as_str(), &namespace, &name] == ["Service", "default", "kubernetes"] {
+        let [severity, reason, message] = ["/type", "/reason", "/message"].map(|place| word(event, place));
+        if kind == "Service" && reason == REPAIRED {
             return None;
         }
-        let [severity, reason, message] = ["/type", "/reason", "/message"].map(|place| word(event, place));
         Some(format!("{kind}/{namespace}/{name}: {severity} {reason}: {}", whoever(&message)))
     });
     heard.collect()
@@ -64,13 +95,14 @@ fn whoever(message: &str) -> String {
     }
 }
 
-/// Adds what was heard here or there alone.
-pub(super) fn differences(theirs: &BTreeSet<Heard>, ours: &BTreeSet<Heard>, found: &mut Vec<Difference>) {
+/// What was heard here or there alone.
+fn differences(theirs: &BTreeSet<Heard>, ours: &BTreeSet<Heard>) -> Vec<Difference> {
     let [told, silent] = [json!("told"), json!("not told")];
-    for heard in theirs.symmetric_difference(ours) {
+    let alone = theirs.symmetric_difference(ours).map(|heard| {
         let (theirs, ours) = if ours.contains(heard) { (&silent, &told) } else { (&told, &silent) };
-        found.push(Difference::new(&format!("Event on {heard}"), theirs, ours));
-    }
+        Difference::new(&format!("Event on {heard}"), theirs, ours)
+    });
+    alone.collect()
 }
 
 #[cfg(test)]
@@ -88,10 +120,9 @@ mod tests {
     }
 
     fn found(ours: &Value) -> Vec<String> {
-        let mut found = Vec::new();
-        let theirs = recorded(LINE).unwrap().remove(&3).unwrap();
-        differences(&theirs, &listed(ours), &mut found);
-        found.iter().map(ToString::to_string).collect()
+        let mut theirs = Hearing::recorded(LINE).unwrap();
+        theirs.step(3);
+        theirs.differences(ours).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -100,13 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_says_of_its_own_service_does_not_count() {
-        let of = |name: &str| {
-            let object = json!({"kind": "Service", "namespace": "default", "name": name});
-            json!({"items": [{"involvedObject": object, "type": "Warning", "reason": "R", "message": "m"}]})
+    fn what_the_api_server_repairs_about_a_service_does_not_count_and_what_others_say_does() {
+        let of = |kind: &str, reason: &str| {
+            let object = json!({"kind": kind, "namespace": "default", "name": "kubernetes"});
+            json!({"items": [{"involvedObject": object, "type": "Warning", "reason": reason, "message": "m"}]})
         };
-        assert!(listed(&of("kubernetes")).is_empty());
-        assert_eq!(listed(&of("web")).len(), 1);
+        assert!(listed(&of("Service", "ClusterIPNotAllocated")).is_empty());
+        assert_eq!(listed(&of("Service", "EndpointsNotMirrored")).len(), 1);
+        assert_eq!(listed(&of("Pod", "ClusterIPNotAllocated")).len(), 1);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const OURS: [&str; 3] = ["k8s.ovn.org/", "k8s.cni.cncf.io/", "k8s.v1.cni.cncf.io
 
 /// One place where an object is not as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub struct Difference {
     /// Object and field.
     pub(super) path: String,
     theirs: String,
@@ -33,7 +33,9 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    pub(super) fn new(path: &str, theirs: &Value, ours: &Value) -> Self {
+    /// A place where there is this upstream, and that here.
+    #[must_use]
+    pub fn new(path: &str, theirs: &Value, ours: &Value) -> Self {
         Self { path: path.to_owned(), theirs: short(theirs), ours: short(ours) }
     }
 }
@@ -81,7 +83,7 @@ pub(super) fn normal(object: &Value) -> Value {
     finalizers.sort_by_key(Value::to_string);
     meta.insert("finalizers".to_owned(), Value::Array(finalizers));
     let mut normal = Map::from_iter([("metadata".to_owned(), Value::Object(meta))]);
-    if ["Node", "Pod", "Namespace"].contains(&kind) {
+    if ["Node", "Pod", "Namespace", "Service"].contains(&kind) {
         return Value::Object(normal);
     }
     for (key, value) in object.as_object().into_iter().flatten() {

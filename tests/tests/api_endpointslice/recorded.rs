@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 use anyhow::{Context, ensure};
 use http::Method;
 use kube::Client;
-use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::seen::{Mirror, Outcome, mirrors};
 use causeway_tests::control::create;
+use causeway_tests::replay::{self, Meant};
 use causeway_tests::rest::{MERGE_PATCH, OBJECT, send};
 
-/// Name of the run.
+/// Name of the run, and of the test that replays it.
 const RUN: &str = "06-endpointslice-mirror";
+const REPLAY: &str = "api_endpointslice";
 
 macro_rules! recorded {
     ($file:literal) => {
@@ -26,7 +27,7 @@ macro_rules! recorded {
 /// A request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Request {
-    step: i64,
+    step: u32,
     verb: Verb,
     path: Option<String>,
     /// What the slice mirrors that is meant; its name is another one in each run.
@@ -45,7 +46,7 @@ enum Verb {
 /// What changed in a step.
 #[derive(Debug, Deserialize)]
 struct Want {
-    step: i64,
+    step: u32,
     title: String,
     #[serde(default)]
     mirrors: BTreeMap<String, Mirror>,
@@ -57,30 +58,29 @@ struct Want {
 #[derive(Debug, Deserialize)]
 struct Difference {
     mirrors: Vec<String>,
-    steps: (i64, i64),
+    steps: (u32, u32),
     /// Fields that ours has otherwise, or all of it; none where there is none.
     causeway: Option<Value>,
-    why: String,
-}
-
-/// A line of `differences.jsonl`: which paths of which steps of which runs may differ.
-#[derive(Debug, Deserialize)]
-struct Allowed {
-    run: String,
-    step: Option<i64>,
-    path: String,
     why: String,
 }
 
 /// One step: what is sent, and all that is there when it is done.
 #[derive(Debug)]
 pub(crate) struct Step {
-    pub(crate) number: i64,
+    pub(crate) number: u32,
     pub(crate) title: String,
     pub(crate) requests: Vec<Request>,
     pub(crate) ours: Outcome,
     /// What upstream changed in it.
     theirs: Outcome,
+}
+
+/// The differences that are meant so.
+///
+/// # Errors
+/// They cannot be read.
+pub(crate) fn meant() -> anyhow::Result<Meant> {
+    Meant::of(RUN, REPLAY)
 }
 
 /// The steps, in order.
@@ -176,34 +176,20 @@ impl Request {
     }
 }
 
-/// Whether `differences.jsonl` names exactly what differs of that which upstream wrote in a step.
-///
-/// # Errors
-/// What it does not name, or what it names although nothing differs there.
-pub(crate) fn check_differences(steps: &[Step]) -> anyhow::Result<()> {
-    let lines = include_str!("../../differences.jsonl").lines();
-    let mut allowed = Vec::new();
-    for line in lines {
-        let one: Allowed = serde_json::from_str(line).with_context(|| line.to_owned())?;
-        ensure!(!one.why.is_empty(), "no reason: {one:?}");
-        if Regex::new(&one.run)?.is_match(RUN) {
-            allowed.push((Regex::new(&one.path)?, one, false));
-        }
-    }
-    for step in steps {
-        for (key, theirs) in step.theirs.iter().filter(|(key, theirs)| step.ours.get(*key) != Some(theirs)) {
+impl Step {
+    /// What upstream wrote in it and ours has otherwise.
+    ///
+    /// # Errors
+    /// A mirror without a name.
+    pub(crate) fn differing(&self) -> anyhow::Result<Vec<replay::Difference>> {
+        let differing = self.theirs.iter().filter(|(key, theirs)| self.ours.get(*key) != Some(theirs));
+        let difference = |(key, theirs): (&String, &Mirror)| {
             let (namespace, _) = key.split_once('/').context("a namespace")?;
             let path = format!("EndpointSlice/{namespace}/{} ", theirs.name.as_deref().context("a name")?);
-            let mut named = false;
-            for (regex, one, used) in &mut allowed {
-                if one.step.is_none_or(|number| number == step.number) && regex.is_match(&path) {
-                    (named, *used) = (true, true);
-                }
-            }
-            ensure!(named, "step {}: no line of differences.jsonl names {path:?}", step.number);
-        }
+            let [theirs, ours] =
+                [Some(theirs), self.ours.get(key)].map(|mirror| format!("{mirror:?}").into());
+            Ok(replay::Difference::new(&path, &theirs, &ours))
+        };
+        differing.map(difference).collect()
     }
-    let unused = allowed.iter().find(|(.., used)| !used);
-    ensure!(unused.is_none(), "nothing differs that {:?} names", unused.map(|(_, one, _)| one));
-    Ok(())
 }

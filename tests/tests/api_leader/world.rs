@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{KUBECONFIG, Node, Process, Program, Rig, RigOptions, Side, wait_for};
+use causeway_rig::{KUBECONFIG, Mark, Node, Process, Program, Rig, RigOptions, Side, wait_for};
 use causeway_tests::access::{self, Account};
 use causeway_tests::manifests;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -196,7 +196,7 @@ impl Replica {
 
     /// Waits until its log holds a text.
     pub(crate) async fn says(&self, text: &str) -> anyhow::Result<()> {
-        self.process.says(0, text, DEADLINE).await
+        self.process.says(Mark::START, text, DEADLINE).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use causeway_rig::Mark;
 use causeway_tests::bench::audit::Request;
 
 use crate::world::{SEGMENTATION, UPLINK, World};
@@ -33,7 +34,7 @@ pub(crate) async fn once() -> anyhow::Result<()> {
         let manager = world.manager(name, without).await?;
         let wanted: BTreeMap<String, usize> = kinds.into_iter().map(|kind| (kind.to_owned(), 1)).collect();
         if wanted.is_empty() {
-            manager.says(0, "User-defined networks are switched off", DEADLINE).await?;
+            manager.says(Mark::START, "User-defined networks are switched off", DEADLINE).await?;
         }
         let asked = || -> anyhow::Result<Vec<Request>> {
             let mut asked = world.audit.since(mark)?;
@@ -49,7 +50,7 @@ pub(crate) async fn once() -> anyhow::Result<()> {
         world.rig.wait_for(&format!("{name}: every watch"), DEADLINE, watched).await?;
         // Everything that it would ever list or watch was asked for before it began to work.
         if !wanted.is_empty() {
-            manager.says(0, "Watch connected", DEADLINE).await?;
+            manager.says(Mark::START, "Watch connected", DEADLINE).await?;
         }
         manager.stop(DEADLINE).await?;
         let asked = asked()?;

@@ -18,11 +18,10 @@ const REFUSAL: Duration = Duration::from_secs(10);
 /// A run of an agent with other flags, in the place of the usual one, to its end: exit code and what it printed.
 async fn refused(world: &World, agent: Agent, more: &[&str]) -> anyhow::Result<(Option<i32>, String)> {
     // Its log goes on where the usual run's ends.
-    let before = agent.process(world)?.log_text()?.len();
+    let before = agent.process(world)?.mark()?;
     let process = agent.spawn(world, more).await?;
     let status = process.wait_exit(REFUSAL).await?;
-    let log = process.log_text()?;
-    Ok((status.code(), log.get(before..).context("a log that shrank")?.to_owned()))
+    Ok((status.code(), before.read(process.log())?))
 }
 
 /// Programs that cannot start end with a code for the cause and one sentence.
@@ -125,7 +124,7 @@ async fn is_left_alone(
     message: &str,
 ) -> anyhow::Result<()> {
     let agent = Agent::Node.process(world)?;
-    let mark = agent.log_text()?.len();
+    let mark = agent.mark()?;
     agent.pause().await?;
     world.states().delete(blue::STATE_B, &DeleteParams::default()).await?;
     let foreign = serde_json::json!({

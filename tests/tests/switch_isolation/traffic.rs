@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use causeway_rig::{Process, Program, Rig};
+use causeway_rig::{Mark, Process, Program, Rig};
 use causeway_tests::isolation::{DEADLINE, DUAL, PodSpec, World};
 
 /// A pod that a namespace stands for. Each test has one of its own: agents know the pods of all.
@@ -43,7 +43,7 @@ async fn pod(world: &World, number: u8) -> anyhow::Result<Pod> {
     let program = Program::new("ip").named("pod").args(["netns", "exec", "pod", "python3", "-c", script]);
     let server = world.node.spawn(program).await?;
     for port in ["port 80\n", "port 8080\n"] {
-        server.says(0, port, DEADLINE).await?;
+        server.says(Mark::START, port, DEADLINE).await?;
     }
     let host = [format!("{v4}.1"), format!("{v6}:1")];
     Ok(Pod { four: format!("{v4}.2"), six: format!("{v6}:2"), host, _server: server })
@@ -121,7 +121,7 @@ pub(crate) async fn from_the_pod(rig: Arc<Rig>) -> anyhow::Result<()> {
         print('port 6443', flush=True)\n\
         while True: s.accept()[0].close()\n";
     let server = world.node.spawn(Program::new("python3").named("api").args(["-c", script])).await?;
-    server.says(0, "port 6443\n", DEADLINE).await?;
+    server.says(Mark::START, "port 6443\n", DEADLINE).await?;
     let _agent = world.agent(&DUAL).await?;
     let found = || async {
         let mut found = Vec::new();

@@ -6,6 +6,7 @@ use anyhow::ensure;
 use causeway_dpu_agent::topology::northbound::{
     LogicalRouter, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort,
 };
+use causeway_net::network::name::NadKey;
 use causeway_rig::KUBECONFIG;
 use causeway_tests::topology::CapturedRun;
 use causeway_tests::topology::world::{DEADLINE, Kind, NetworkSpec, ON, Rows, World, rows};
@@ -188,8 +189,8 @@ pub(crate) async fn take_over() -> anyhow::Result<()> {
         }
         let mut namespaces = std::collections::BTreeSet::new();
         for nad in captured(name, "nads.json")? {
-            let key = nad.get("nad").and_then(Value::as_str).unwrap_or_default();
-            let (namespace, nad_name) = key.split_once('/').unwrap_or_default();
+            let key: NadKey = nad.get("nad").and_then(Value::as_str).unwrap_or_default().parse()?;
+            let namespace = key.namespace().as_str();
             if namespaces.insert(namespace.to_owned()) {
                 let object =
                     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -197,7 +198,7 @@ pub(crate) async fn take_over() -> anyhow::Result<()> {
             }
             let object = json!({
                 "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-                "metadata": {"namespace": namespace, "name": nad_name, "annotations": nad.get("annotations")},
+                "metadata": {"namespace": namespace, "name": key.name(), "annotations": nad.get("annotations")},
                 "spec": {"config": nad.get("config")},
             });
             world.rig.apply(&object.to_string()).await?;

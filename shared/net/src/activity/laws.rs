@@ -69,7 +69,7 @@ impl Model {
                 continue;
             }
             let needs = |(nad_key, nad): (&NadKey, &Nad)| {
-                let primary = nad.kind == Kind::Primary && *nad_key.namespace() == key.namespace;
+                let primary = nad.kind == Kind::Primary && nad_key.namespace() == key.namespace();
                 nad.network == *network && (primary || pod.attachments.contains(nad_key))
             };
             if self.nads.iter().any(needs) {
@@ -130,7 +130,7 @@ proptest! {
         for event in events {
             let before = model.clone();
             let pod_key = |namespace: usize, name: usize|
-                PodKey { namespace: ["x", "y"][namespace].into(), name: format!("p{name}").as_str().into() };
+                PodKey::new(["x", "y"][namespace], &format!("p{name}"));
             let changes = match event {
                 Event::Pod { namespace, name, node, host, finished, named } => {
                     let key = pod_key(namespace, name);

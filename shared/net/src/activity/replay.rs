@@ -49,10 +49,6 @@ impl Manager {
 
     fn event(&mut self, event: &Value) {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
-        let pod_key = |text: &str| {
-            let (namespace, name) = text.split_once('/').unwrap();
-            PodKey { namespace: namespace.into(), name: name.into() }
-        };
         let mut changes = Vec::new();
         if let Some(node) = text("node") {
             self.nodes.insert(node.into());
@@ -73,18 +69,19 @@ impl Manager {
             changes = self.activity.remove_nad(&key, self.now);
             self.nads.remove(&key);
         } else if let Some(key) = text("pod") {
-            let key = pod_key(key);
+            let key: PodKey = key.parse().unwrap();
             let pod = Pod {
                 node: text("on").map(NodeName::from),
                 life: Life::of(text("phase")),
                 netns: if event["host"] == true { Netns::Hosts } else { Netns::Own },
-                attachments: attachments(&key.namespace, text("networks").unwrap_or_default()).unwrap(),
+                attachments: attachments(key.namespace(), text("networks").unwrap_or_default()).unwrap(),
             };
             changes = self.activity.set_pod(&key, &pod, self.now);
             self.pods.insert(key, pod);
         } else if let Some(key) = text("podGone") {
-            changes = self.activity.remove_pod(&pod_key(key), self.now);
-            self.pods.remove(&pod_key(key));
+            let key: PodKey = key.parse().unwrap();
+            changes = self.activity.remove_pod(&key, self.now);
+            self.pods.remove(&key);
         } else if let Some(seconds) = event.get("wait").and_then(Value::as_i64) {
             self.now += SignedDuration::from_secs(seconds);
             changes = self.activity.expire(self.now);

@@ -11,8 +11,7 @@ fn node(name: &str) -> NodeName {
 }
 
 fn key(pod: &str) -> PodKey {
-    let (namespace, name) = pod.split_once('/').unwrap();
-    PodKey { namespace: namespace.into(), name: name.into() }
+    pod.parse().unwrap()
 }
 
 fn pod(on: &str) -> Pod {

@@ -1,4 +1,4 @@
-//! Names: of networks, of the NADs that attach to them, of the objects they belong to.
+//! Names: of networks, of the NADs that attach to them, of the objects they belong to or that belong to them.
 //!
 //! Names are shared text (`Arc`), since a name of a network stands in many indexes at once.
 
@@ -48,6 +48,52 @@ macro_rules! object_name {
     };
 }
 
+/// Declares the key of one kind of object that stands in a namespace, written `<namespace>/<name>`.
+macro_rules! object_key {
+    ($(#[$meta:meta])* $key:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $key {
+            namespace: Namespace,
+            name: Arc<str>,
+        }
+
+        impl $key {
+            /// The key of one in a namespace.
+            #[must_use]
+            pub fn new(namespace: impl Into<Namespace>, name: &str) -> Self {
+                Self { namespace: namespace.into(), name: name.into() }
+            }
+
+            /// Its namespace.
+            #[must_use]
+            pub fn namespace(&self) -> &Namespace {
+                &self.namespace
+            }
+
+            /// Its name.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                &self.name
+            }
+        }
+
+        impl fmt::Display for $key {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}/{}", self.namespace, self.name)
+            }
+        }
+
+        impl FromStr for $key {
+            type Err = BadKey;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                parts(text).map(|(namespace, name)| Self::new(namespace, name))
+            }
+        }
+    };
+}
+
 object_name! {
     /// Name of a Node.
     NodeName
@@ -59,6 +105,33 @@ object_name! {
 object_name! {
     /// Name of a network: the value of `name` in the config of its NADs, and the network's identity.
     NetworkName
+}
+object_key! {
+    /// Namespace and name of a NAD, as in its own config.
+    NadKey
+}
+object_key! {
+    /// Namespace and name of a Service.
+    ServiceName
+}
+object_key! {
+    /// Namespace and name of a pod.
+    PodKey
+}
+
+/// A text that is not the key of an object in a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a key of the form namespace/name")]
+pub struct BadKey(pub String);
+
+/// The two parts of a key.
+fn parts(text: &str) -> Result<(&str, &str), BadKey> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok((namespace, name))
+        }
+        Some(_) | None => Err(BadKey(text.to_owned())),
+    }
 }
 
 /// What a ClusterUserDefinedNetwork's network name starts with. Source: ovn-kubernetes `util.GenerateCUDNNetworkName`.
@@ -165,57 +238,6 @@ impl NetworkName {
     }
 }
 
-/// Namespace and name of a NAD, written `<namespace>/<name>` as in its own config.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NadKey {
-    namespace: Namespace,
-    name: Arc<str>,
-}
-
-/// A text that is not the key of a NAD.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a key of the form namespace/name")]
-pub struct BadNadKey(pub String);
-
-impl NadKey {
-    /// The key of a NAD in a namespace.
-    #[must_use]
-    pub fn new(namespace: impl Into<Namespace>, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    /// Its namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-}
-
-impl fmt::Display for NadKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
-impl FromStr for NadKey {
-    type Err = BadNadKey;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Self::new(namespace, name))
-            }
-            Some(_) | None => Err(BadNadKey(text.to_owned())),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -277,10 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn a_nad_key_has_exactly_two_parts() {
+    fn a_key_has_exactly_two_parts() {
         assert_eq!("blue/net".parse::<NadKey>().unwrap(), NadKey::new("blue", "net"));
         for text in ["", "blue", "/net", "blue/", "blue/net/1"] {
-            assert_eq!(text.parse::<NadKey>(), Err(BadNadKey(text.to_owned())));
+            assert_eq!(text.parse::<NadKey>(), Err(BadKey(text.to_owned())));
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
-use causeway_rig::Process;
+use causeway_rig::{Mark, Process};
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::FuturesUnordered;
@@ -64,7 +64,7 @@ impl Beside {
         let mut sight = Sight::open(&api);
         sight.all_there(networks.len(), nodes).await?;
         let client = empty.spawn(["one-network", NEXT, LOGIN]).await?;
-        client.says(0, UP, PATIENCE).await?;
+        client.says(Mark::START, UP, PATIENCE).await?;
         Ok(Self { empty, api, sight, client, nodes })
     }
 
@@ -78,7 +78,7 @@ impl Beside {
         let steps = writes.into_iter().map(Step::of).collect();
         let next = Next { network: network.to_owned(), steps };
         self.empty.write(NEXT, &serde_json::to_vec(&next)?)?;
-        let said = self.client.log_text()?.len();
+        let said = self.client.mark()?;
         self.client.signal(Signal::SIGHUP)?;
         self.client.says(said, &format!("{READY}{network}\n"), PATIENCE).await?;
         let took = make_one(&self.api, &mut self.sight, network, self.nodes).await;

@@ -10,12 +10,12 @@ use kube::api::DeleteParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::super::audit::{Audit, Mark, Request, Write};
+use super::super::audit::{Audit, Request, Write};
 use super::super::crowd::{Crowd, all, create};
 use super::super::process::cpu;
 use super::sight::{PATIENCE, Sight};
 use crate::access::Account;
-use causeway_rig::RigOptions;
+use causeway_rig::{Mark, RigOptions};
 
 /// Label that tells the namespaces of a network.
 pub(super) const TENANT: &str = "tenant";

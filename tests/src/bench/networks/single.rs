@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use causeway_rig::RigOptions;
+use causeway_rig::{Mark, RigOptions};
 
-use super::super::audit::{Audit, Mark};
+use super::super::audit::Audit;
 use super::super::measure::{Goal, Taken};
 use super::super::session::Session;
 use super::beside::Beside;
