@@ -32,8 +32,10 @@ mod connection;
 mod decoder;
 pub mod delta;
 mod diff;
+mod flat_set;
 #[cfg(test)]
 mod fuzz;
+mod members;
 mod options;
 mod remote;
 mod row;
@@ -42,6 +44,7 @@ mod schema;
 mod snapshot;
 mod statistics;
 mod store;
+mod text_map;
 mod tls;
 mod transaction;
 mod update;
@@ -53,6 +56,7 @@ pub use column::{Arity, Column, MapColumn, Scalar, Shape, ShapeError};
 pub use connection::{CallError, ConnectionError};
 pub use decoder::{DecodeError, Decoder};
 pub use diff::{Claim, Desired, DiffError, diff, pair};
+pub use flat_set::FlatSet;
 pub use litemap::LiteMap;
 pub use options::Options;
 pub use remote::{HostPort, Remote, RemoteError, Remotes};
@@ -64,6 +68,7 @@ pub use statistics::Statistics;
 pub use store::{
     Batch, Driver, Event, Events, LostReason, NotCurrent, NotSynced, Status, Store, StoreBuilder, WaitError,
 };
+pub use text_map::TextMap;
 pub use tls::{TlsError, TlsFiles};
 pub use transaction::{
     Columns, Committed, Condition, Function, Mutation, Mutator, Operation, OperationResult, TransactError,
