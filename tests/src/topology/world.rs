@@ -22,7 +22,7 @@ use causeway_rig::{KUBECONFIG, Node, OvnZone, Ovs, Process, Program, Rig, RigOpt
 use k8s_openapi::api::core::v1::{Node as NodeObject, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use ovsdb::{Remote, Snapshot, Store};
+use ovsdb::{Remote, Snapshot, Store, Transaction};
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -128,6 +128,15 @@ impl NetworkSpec {
             config.extend(fields.clone());
         }
         config.to_string()
+    }
+
+    /// The network that its NAD describes.
+    ///
+    /// # Errors
+    /// The planners take no such network.
+    pub fn network(&self, cluster: &Cluster) -> anyhow::Result<Network> {
+        let config = Config::read(&self.config(), &format!("default/{}", self.nad()), GatewayMode::Shared)?;
+        Ok(Network::of(&config, self.id.try_into()?, &self.tunnel_keys(), cluster)?)
     }
 
     fn tunnel_keys(&self) -> Vec<u32> {
@@ -484,26 +493,16 @@ impl World {
     /// As there.
     pub fn differences_with(&self, have: &Snapshot, others: &[&str]) -> anyhow::Result<Vec<String>> {
         let cluster = cluster();
-        let mut nodes: Vec<ZoneNode> = self
-            .nodes
-            .iter()
-            .map(|(n, annotations)| ZoneNode::of(&format!("node{n}"), annotations))
-            .collect();
-        ensure!(!nodes.is_empty(), "there is no node");
-        let own = nodes.remove(0);
-        let rows = zone(&cluster, own.name.as_str(), &ZoneOptions::default());
-        let writer = Zone { node: own.name.clone(), default_join: cluster.join.clone(), rows };
+        let (writer, own, nodes) = self.writer(&cluster)?;
         let mut all = vec![Network::default_network(&cluster)];
         for spec in self.networks.values() {
-            let config =
-                Config::read(&spec.config(), &format!("default/{}", spec.nad()), GatewayMode::Shared)?;
-            all.push(Network::of(&config, spec.id.try_into()?, &spec.tunnel_keys(), &cluster)?);
+            all.push(spec.network(&cluster)?);
         }
         let mut differences = Vec::new();
         if !writer.change(have)?.is_empty() {
             differences.push("rows of the zone".to_owned());
         }
-        let services: Vec<DefaultService> = self.services.values().cloned().collect();
+        let services = self.known_services();
         if !Zone::services_change(&service_addresses(&cluster, &services), true, have)?.is_empty() {
             differences.push("addresses of services".to_owned());
         }
@@ -527,6 +526,36 @@ impl World {
             .filter(|name| !self.networks.contains_key(name.as_str()) && !others.contains(&name.as_str()));
         differences.extend(unwanted.map(|name| format!("{name} is still there")));
         Ok(differences)
+    }
+
+    /// The side that writes, its own node and the others.
+    fn writer(&self, cluster: &Cluster) -> anyhow::Result<(Zone, ZoneNode, Vec<ZoneNode>)> {
+        let nodes = self.nodes.iter();
+        let mut nodes: Vec<ZoneNode> =
+            nodes.map(|(n, annotations)| ZoneNode::of(&format!("node{n}"), annotations)).collect();
+        ensure!(!nodes.is_empty(), "there is no node");
+        let own = nodes.remove(0);
+        let rows = zone(cluster, own.name.as_str(), &ZoneOptions::default());
+        let writer = Zone { node: own.name.clone(), default_join: cluster.join.clone(), rows };
+        Ok((writer, own, nodes))
+    }
+
+    fn known_services(&self) -> Vec<DefaultService> {
+        self.services.values().cloned().collect()
+    }
+
+    /// The change that brings a network to what the planners say of it.
+    ///
+    /// # Errors
+    /// They say nothing of it, or it cannot be compared with what is there.
+    pub fn change(&self, spec: &NetworkSpec, have: &Snapshot) -> anyhow::Result<Transaction> {
+        let cluster = cluster();
+        let (writer, own, nodes) = self.writer(&cluster)?;
+        let (network, services) = (spec.network(&cluster)?, self.known_services());
+        let exit = Exit::of_node(&network, &own);
+        let plan = plan(&cluster, &network, &own, Ways { exit: &exit, services: &services }, &nodes);
+        ensure!(plan.problems.is_empty(), "{}: {:?}", network.name, plan.problems);
+        Ok(writer.network_change(&network.name, &plan, &Parts::all(), have)?)
     }
 
     /// Waits until the Northbound database is what the planners say.
