@@ -79,7 +79,7 @@ impl Owner {
     /// owner besides.
     fn marks(&self, ids: &Pairs) -> bool {
         let foreign = [mark::DEFAULT_SERVICE, mark::OWNER_CONTROLLER, mark::OWNER_TYPE];
-        self.names_network(ids) && !foreign.iter().any(|key| ids.contains_key(*key))
+        self.names_network(ids) && !foreign.iter().any(|key| ids.contains_key(key))
     }
 
     /// Whether a row is one of the default network's, as far as its marks tell: it has none.

@@ -11,6 +11,8 @@
 //! ```
 //!
 //! * A snapshot is complete or it is the last complete one; which of the two, [`Store::current`] knows.
+//! * Rows take the room of their values ([`FlatSet`], [`TextMap`]), an index that of a UUID for each key; the contents of a
+//!   database are read row by row from their text.
 //! * No change is lost: after a reconnection without resumption, old and new contents are compared. A subscriber that
 //!   lags is told to look at everything.
 //! * What is not claimed is not written; what a transaction relies on is guarded.

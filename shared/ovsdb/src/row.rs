@@ -254,6 +254,7 @@ macro_rules! __table_columns {
                 ::std::option::Option::None
             }
 
+            #[allow(clippy::float_cmp, reason = "the same value is meant, not one that is near")]
             fn same(&self, other: &Self, column: &str) -> bool {
                 $(if column == $column {
                     return self.$field == other.$field;

@@ -492,10 +492,7 @@ fn the_published_layer2_vectors_hold() {
     assert_eq!(switch.other_config.get("requested-tnl-key").unwrap(), "16711685");
     assert_eq!(rows.router_ports["trtos-isolatednet_ovn_layer2_switch"].row.mac, "0a:58:64:c8:00:01");
     let key = |port: &str| rows.router_ports[port].row.options.get("requested-tnl-key").unwrap();
-    assert_eq!(
-        (key("trtor-GR_isolatednet_node3"), key("trtor-GR_isolatednet_node4")),
-        ("14".into(), "15".into())
-    );
+    assert_eq!((key("trtor-GR_isolatednet_node3"), key("trtor-GR_isolatednet_node4")), ("14", "15"));
     assert!(routes(&rows).contains(&"isolatednet_transit_router: 100.65.0.5 via 100.88.0.11".to_owned()));
 }
 
