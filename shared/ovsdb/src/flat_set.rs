@@ -6,7 +6,7 @@ use std::ops::Deref;
 /// A sorted list without doubles, for columns of many rows with a few elements each: it takes the room of its elements,
 /// where a `BTreeSet` takes that of eleven. It is a slice; what changes it is made anew.
 ///
-/// None of the sets over sorted vectors that are published gives back the room that it grew into, or is kept up.
+/// Of our own, because `litemap` has maps only, and its vectors keep a length and a capacity where a slice has one number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlatSet<T>(Box<[T]>);
 
