@@ -143,6 +143,8 @@ impl ChassisSettings {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// What upstream wrote, without the keys that others own.
@@ -150,9 +152,10 @@ mod tests {
         let path =
             concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/conformance/topology/03-cudn-l3-primary/ovs.json");
         let row: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        let mut ids: Pairs = serde_json::from_value(row["external_ids"].clone()).unwrap();
+        let ids: BTreeMap<String, String> = serde_json::from_value(row["external_ids"].clone()).unwrap();
+        let mut ids: Pairs = ids.into_iter().collect();
         for foreign in ["ovn-bridge-datapath-type", "ovn-bridge-mappings", "ovn-remote", "system-id"] {
-            assert!(ids.remove(foreign).is_some(), "{foreign}");
+            assert!(ids.remove(foreign), "{foreign}");
         }
         assert_eq!(row["other_config"]["bundle-idle-timeout"], "0");
         ids
@@ -174,7 +177,7 @@ mod tests {
         let empty = row(1, others.clone(), Pairs::new()).build();
         assert!(!settings().change(&empty).unwrap().is_empty());
         let mut ids = captured();
-        ids.extend(others);
+        ids.extend(&others);
         let full = row(1, ids, pairs([("bundle-idle-timeout", "0"), ("vlan-limit", "0")])).build();
         assert!(settings().change(&full).unwrap().is_empty());
     }
@@ -184,7 +187,7 @@ mod tests {
         let card = ChassisSettings { hostname: None, ..settings() };
         assert!(!card.external_ids().contains_key("hostname"));
         let mut ids = captured();
-        ids.extend(pairs([("ovn-limit-lflow-cache", "1000"), ("hostname", "bluefield")]));
+        ids.extend([("ovn-limit-lflow-cache", "1000"), ("hostname", "bluefield")]);
         let have = row(1, ids, pairs([("bundle-idle-timeout", "0")])).build();
         let change = format!("{:?}", card.change(&have).unwrap());
         assert!(change.contains("ovn-limit-lflow-cache") && !change.contains("bluefield"), "{change}");

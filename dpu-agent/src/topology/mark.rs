@@ -75,9 +75,10 @@ impl Marks {
     /// Network and topology.
     #[must_use]
     pub fn plain(&self) -> Pairs {
-        let words = self.network.iter().flat_map(|(network, words)| {
-            [(NETWORK.to_owned(), network.clone()), (TOPOLOGY.to_owned(), words.topology.to_owned())]
-        });
+        let words = self
+            .network
+            .iter()
+            .flat_map(|(network, words)| [(NETWORK, network.as_str()), (TOPOLOGY, words.topology)]);
         words.collect()
     }
 
@@ -85,12 +86,12 @@ impl Marks {
     #[must_use]
     pub fn with_role(&self) -> Pairs {
         let mut pairs = self.plain();
-        pairs.extend(self.network.iter().map(|(_, words)| (ROLE.to_owned(), words.role.to_owned())));
+        pairs.extend(self.network.iter().map(|(_, words)| (ROLE, words.role)));
         pairs
     }
 }
 
 /// Pairs from texts.
-pub(super) fn pairs<K: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (K, V)>) -> Pairs {
-    pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
+pub(super) fn pairs<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Pairs {
+    pairs.into_iter().collect()
 }

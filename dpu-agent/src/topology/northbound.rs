@@ -3,14 +3,12 @@
 //! Only the columns that some row of ours sets are declared, so that nothing else is read or written. All of them are
 //! in OVN 25.03 (schema 7.11) and later.
 
-use std::collections::BTreeSet;
-
-use ovsdb::{LiteMap, Uuid};
+use ovsdb::{FlatSet, TextMap, Uuid};
 
 use super::mark;
 
 /// Pairs of text, as `external_ids` and `options` are: a few in each of many thousand rows.
-pub type Pairs = LiteMap<String, String>;
+pub type Pairs = TextMap;
 
 ovsdb::table! {
     /// The database itself; one row.
@@ -48,7 +46,7 @@ ovsdb::table! {
         /// Unit of its rates.
         unit: String,
         /// What happens above which rate.
-        bands: BTreeSet<Uuid>,
+        bands: FlatSet<Uuid>,
         /// Whether each user has the limit of its own.
         fair: Option<bool>,
     }
@@ -84,11 +82,11 @@ ovsdb::table! {
         /// Name; the schema does not demand that it is unique.
         name: String,
         /// Its ports.
-        ports: BTreeSet<Uuid>,
+        ports: FlatSet<Uuid>,
         /// Its access rules.
-        acls: BTreeSet<Uuid>,
+        acls: FlatSet<Uuid>,
         /// Groups of load balancers.
-        load_balancer_group: BTreeSet<Uuid>,
+        load_balancer_group: FlatSet<Uuid>,
         /// Settings.
         other_config: Pairs,
         /// Notes.
@@ -97,7 +95,7 @@ ovsdb::table! {
     /// By name.
     index by_name = |switch| Some(switch.name.as_str());
     /// By the network that it is marked with.
-    index by_network = |switch| switch.external_ids.get(mark::NETWORK).map(String::as_str);
+    index by_network = |switch| switch.external_ids.get(mark::NETWORK);
     /// The switch that has a port.
     index by_port = |switch| switch.ports.iter().copied();
     /// The switch that has a rule.
@@ -112,7 +110,7 @@ ovsdb::table! {
         /// Type; empty for an interface.
         kind as "type": String,
         /// Addresses.
-        addresses: BTreeSet<String>,
+        addresses: FlatSet<String>,
         /// Settings.
         options: Pairs,
         /// The VLAN that it asks for.
@@ -130,15 +128,15 @@ ovsdb::table! {
         /// Name; the schema does not demand that it is unique.
         name: String,
         /// Its ports.
-        ports: BTreeSet<Uuid>,
+        ports: FlatSet<Uuid>,
         /// Its routes.
-        static_routes: BTreeSet<Uuid>,
+        static_routes: FlatSet<Uuid>,
         /// Its policies.
-        policies: BTreeSet<Uuid>,
+        policies: FlatSet<Uuid>,
         /// Its translations.
-        nat: BTreeSet<Uuid>,
+        nat: FlatSet<Uuid>,
         /// Groups of load balancers.
-        load_balancer_group: BTreeSet<Uuid>,
+        load_balancer_group: FlatSet<Uuid>,
         /// Its limits.
         copp: Option<Uuid>,
         /// Settings.
@@ -149,7 +147,7 @@ ovsdb::table! {
     /// By name.
     index by_name = |router| Some(router.name.as_str());
     /// By the network that it is marked with.
-    index by_network = |router| router.external_ids.get(mark::NETWORK).map(String::as_str);
+    index by_network = |router| router.external_ids.get(mark::NETWORK);
     /// The router that has a port.
     index by_port = |router| router.ports.iter().copied();
     /// The router that has a route.
@@ -168,9 +166,9 @@ ovsdb::table! {
         /// MAC address.
         mac: String,
         /// Addresses with prefix length.
-        networks: BTreeSet<String>,
+        networks: FlatSet<String>,
         /// The chassis that it may be bound to.
-        gateway_chassis: BTreeSet<Uuid>,
+        gateway_chassis: FlatSet<Uuid>,
         /// The port of another router that it is wired to.
         peer: Option<String>,
         /// Settings of router advertisements.
@@ -228,7 +226,7 @@ ovsdb::table! {
         /// What happens.
         action: String,
         /// The next routers.
-        nexthops: BTreeSet<String>,
+        nexthops: FlatSet<String>,
         /// Notes.
         external_ids: Pairs,
     }
@@ -286,16 +284,16 @@ ovsdb::table! {
         /// Name, unique.
         name: String,
         /// The ports; one that is deleted leaves the group.
-        ports: BTreeSet<Uuid>,
+        ports: FlatSet<Uuid>,
         /// Their access rules.
-        acls: BTreeSet<Uuid>,
+        acls: FlatSet<Uuid>,
         /// Notes.
         external_ids: Pairs,
     }
     /// By name.
     index by_name = |group| Some(group.name.as_str());
     /// By owner.
-    index by_controller = |group| group.external_ids.get(mark::OWNER_CONTROLLER).map(String::as_str);
+    index by_controller = |group| group.external_ids.get(mark::OWNER_CONTROLLER);
     /// The groups that have a rule.
     index by_acl = |group| group.acls.iter().copied();
 }
@@ -324,14 +322,14 @@ ovsdb::table! {
         /// Name, unique.
         name: String,
         /// The addresses.
-        addresses: BTreeSet<String>,
+        addresses: FlatSet<String>,
         /// Notes.
         external_ids: Pairs,
     }
     /// By name.
     index by_name = |set| Some(set.name.as_str());
     /// By owner.
-    index by_controller = |set| set.external_ids.get(mark::OWNER_CONTROLLER).map(String::as_str);
+    index by_controller = |set| set.external_ids.get(mark::OWNER_CONTROLLER);
 }
 
 /// The key of a neighbour: no name of a port has a line break.

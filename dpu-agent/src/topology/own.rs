@@ -79,7 +79,7 @@ impl Owner {
     /// owner besides.
     fn marks(&self, ids: &Pairs) -> bool {
         let foreign = [mark::DEFAULT_SERVICE, mark::OWNER_CONTROLLER, mark::OWNER_TYPE];
-        self.names_network(ids) && !foreign.iter().any(|key| ids.contains_key(*key))
+        self.names_network(ids) && !foreign.iter().any(|key| ids.contains_key(key))
     }
 
     /// Whether a row is one of the default network's, as far as its marks tell: it has none.
@@ -155,7 +155,7 @@ impl Owner {
     /// A route of one of its routers.
     pub(super) fn route(&self, router: &str, route: &StaticRoute) -> Option<Part> {
         let ids = &route.external_ids;
-        let remote = |key: &str| ids.get(key).map(|node| Part::Remote(node.as_str().into()));
+        let remote = |key: &str| ids.get(key).map(|node| Part::Remote(node.into()));
         if let Some(note) = ids.get(mark::DEFAULT_SERVICE) {
             return self.names_network(ids).then(|| Part::Service(service::of_note(note)));
         }
@@ -261,7 +261,7 @@ pub fn networks(have: &ovsdb::Snapshot) -> std::collections::BTreeSet<NetworkNam
     use super::northbound::{LogicalRouter, LogicalSwitch};
     let of = |ids: &Pairs| {
         let topology = ids.contains_key(mark::TOPOLOGY);
-        ids.get(mark::NETWORK).filter(|_| topology).map(|network| NetworkName::from(network.as_str()))
+        ids.get(mark::NETWORK).filter(|_| topology).map(NetworkName::from)
     };
     let switches = have.rows::<LogicalSwitch>().filter_map(|(_, row)| of(&row.external_ids));
     let routers = have.rows::<LogicalRouter>().filter_map(|(_, row)| of(&row.external_ids));

@@ -341,7 +341,7 @@ fn interconnect_config(switch: &str, tunnel_key: u32) -> Pairs {
         ("mcast_flood_unregistered", "true"),
         ("interconn-ts", switch),
     ]);
-    config.insert("requested-tnl-key".to_owned(), tunnel_key.to_string());
+    config.insert("requested-tnl-key", &tunnel_key.to_string());
     config
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway_net::network::name::{NetworkName, NodeName};
-use ovsdb::{Claim, Desired, DiffError, Snapshot, Transaction, Uuid, diff};
+use ovsdb::{Claim, Desired, DiffError, FlatSet, Snapshot, Transaction, Uuid, diff};
 
 use super::mark::pairs;
 use super::northbound::Pairs;
@@ -23,7 +23,7 @@ ovsdb::table! {
         /// Name of the node.
         hostname: String,
         /// Ends of tunnels to it.
-        encaps: BTreeSet<Uuid>,
+        encaps: FlatSet<Uuid>,
         /// Settings; `is-remote` tells that it belongs to another zone.
         other_config: Pairs,
     }
@@ -151,7 +151,7 @@ struct Taken {
 impl Taken {
     /// Those of chassis that are not ours.
     fn of(have: &Snapshot) -> Self {
-        let own: BTreeMap<&str, &BTreeSet<Uuid>> = have
+        let own: BTreeMap<&str, &FlatSet<Uuid>> = have
             .rows::<Chassis>()
             .filter(|(_, row)| !row.is_remote())
             .map(|(_, row)| (row.name.as_str(), &row.encaps))

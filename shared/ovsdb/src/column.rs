@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use litemap::LiteMap;
 use uuid::Uuid;
 
+use crate::flat_set::FlatSet;
+use crate::text_map::TextMap;
 use crate::value::{Atom, AtomicType, Datum, ElementType};
 
 /// How many elements a Rust type can hold.
@@ -153,6 +155,18 @@ impl<T: Scalar + Clone + Ord> Column for BTreeSet<T> {
     }
 }
 
+impl<T: Scalar + Clone + Ord> Column for FlatSet<T> {
+    const SHAPE: Shape = set_of(T::TYPE, Arity::Many);
+
+    fn to_datum(&self) -> Datum {
+        Datum::Set(self.iter().map(Scalar::to_atom).collect())
+    }
+
+    fn from_datum(datum: &Datum) -> Result<Self, ShapeError> {
+        elements(datum)
+    }
+}
+
 /// A set in ascending order; duplicates vanish on the wire. `BTreeSet` says more, except for reals, which have no `Ord`.
 impl<T: Scalar + Clone + PartialEq> Column for Vec<T> {
     const SHAPE: Shape = set_of(T::TYPE, Arity::Many);
@@ -208,6 +222,26 @@ impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> Column for LiteMap<
 }
 
 impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> MapColumn for LiteMap<K, V> {}
+
+impl Column for TextMap {
+    const SHAPE: Shape = map_of(AtomicType::String, AtomicType::String);
+
+    fn to_datum(&self) -> Datum {
+        Datum::map(self)
+    }
+
+    fn from_datum(datum: &Datum) -> Result<Self, ShapeError> {
+        let wrong = || ShapeError::new(datum);
+        let Datum::Map(pairs) = datum else { return Err(wrong()) };
+        let texts = pairs.iter().map(|pair| match pair {
+            (Atom::String(key), Atom::String(value)) => Ok((key.as_str(), value.as_str())),
+            _ => Err(wrong()),
+        });
+        texts.collect()
+    }
+}
+
+impl MapColumn for TextMap {}
 
 #[cfg(test)]
 mod tests;

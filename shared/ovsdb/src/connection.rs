@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::{Instant, sleep_until};
 
-use crate::decoder::Decoder;
+use crate::decoder::{DecodeError, Decoder};
 use crate::options::Options;
 use crate::remote::Remote;
 use crate::rpc::{Message, RpcError};
 use crate::statistics::Counters;
-use crate::value::shorten;
+use crate::value::shorten_text;
 
 mod error;
 mod open;
@@ -40,8 +41,8 @@ const PROBE_ID: &str = "probe";
 /// What arrived.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    Reply { id: u64, result: Result<Value, RpcError> },
-    Notification { method: String, params: Value },
+    Reply { id: u64, result: Result<Box<RawValue>, RpcError> },
+    Notification { method: String, params: Box<RawValue> },
 }
 
 pub(crate) struct Connection {
@@ -110,6 +111,18 @@ impl Connection {
         params: Value,
         deadline: Duration,
     ) -> Result<Value, CallError> {
+        let reply = self.call_for_text(method, params, deadline).await?;
+        serde_json::from_str(reply.get())
+            .map_err(|error| ConnectionError::from(DecodeError::Syntax(error)).into())
+    }
+
+    /// As [`call`](Self::call), for a reply that may be large.
+    pub(crate) async fn call_for_text(
+        &mut self,
+        method: &'static str,
+        params: Value,
+        deadline: Duration,
+    ) -> Result<Box<RawValue>, CallError> {
         let wanted = self.request(method, params);
         let mut early = VecDeque::new();
         let reply = async {
@@ -136,8 +149,8 @@ impl Connection {
             if let Some(incoming) = self.early.pop_front() {
                 return Ok(incoming);
             }
-            while let Some(frame) = self.decoder.next_frame()? {
-                if let Some(incoming) = self.accept(frame)? {
+            while let Some(frame) = self.decoder.next_text()? {
+                if let Some(incoming) = self.accept(&frame)? {
                     return Ok(incoming);
                 }
             }
@@ -199,22 +212,25 @@ impl Connection {
         self.outgoing.put_slice(message.to_json().to_string().as_bytes());
     }
 
-    fn accept(&mut self, frame: Value) -> Result<Option<Incoming>, ConnectionError> {
-        let text = shorten(&frame);
-        let message = Message::parse(frame).ok_or(ConnectionError::NotJsonRpc { found: text })?;
-        match message {
+    fn accept(&mut self, frame: &[u8]) -> Result<Option<Incoming>, ConnectionError> {
+        let message = Message::read(frame).map_err(DecodeError::Syntax)?;
+        let strange = || ConnectionError::NotJsonRpc { found: shorten_text(&String::from_utf8_lossy(frame)) };
+        match message.ok_or_else(strange)? {
             Message::Request { id, method, params } => {
                 let result = if method == "echo" {
                     self.counters.echoes_answered.add(1);
-                    Ok(params)
+                    Ok(serde_json::from_str(params.get()).map_err(DecodeError::Syntax)?)
                 } else {
                     Err(RpcError { error: "unknown method".to_owned(), details: method })
                 };
                 self.queue(&Message::Response { id, result });
                 Ok(None)
             }
-            Message::Notification { method, params } => Ok(Some(Incoming::Notification { method, params })),
+            Message::Notification { method, params } => {
+                Ok(Some(Incoming::Notification { method, params: params.to_owned() }))
+            }
             Message::Response { id, result } => {
+                let result = result.map(ToOwned::to_owned);
                 Ok(id.as_u64().map(|id| Incoming::Reply { id, result })) // others answer our probes
             }
         }

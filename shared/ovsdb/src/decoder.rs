@@ -27,6 +27,9 @@ pub enum DecodeError {
     Syntax(#[source] serde_json::Error),
 }
 
+/// Frames above this size are few: the first contents of a database.
+const LARGE: usize = 256 << 10;
+
 /// Incremental splitter of a stream into JSON objects.
 #[derive(Debug)]
 pub struct Decoder {
@@ -62,6 +65,12 @@ impl Decoder {
     /// # Errors
     /// [`DecodeError`]; the stream is then out of step and has to be closed.
     pub fn next_frame(&mut self) -> Result<Option<Value>, DecodeError> {
+        let Some(frame) = self.next_text()? else { return Ok(None) };
+        serde_json::from_slice(&frame).map(Some).map_err(DecodeError::Syntax)
+    }
+
+    /// The text of the next complete frame, which need not be JSON; `None` if more bytes are needed.
+    pub(crate) fn next_text(&mut self) -> Result<Option<BytesMut>, DecodeError> {
         if self.depth == 0 {
             let blank = self.buffer.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             self.buffer.advance(blank);
@@ -78,7 +87,11 @@ impl Decoder {
         let Some(end) = end else { return Ok(None) };
         self.scanned = 0;
         let frame = self.buffer.split_to(end);
-        serde_json::from_slice(&frame).map(Some).map_err(DecodeError::Syntax)
+        if end > LARGE {
+            // The rest shares the memory of the frame, and would keep it for ever.
+            self.buffer = BytesMut::from(&*self.buffer);
+        }
+        Ok(Some(frame))
     }
 
     /// Looks at the bytes not seen before; returns the length of the first frame once its end is there.

@@ -110,7 +110,7 @@ struct Outlook<'a> {
     have: &'a Snapshot,
     targets: BTreeMap<Uuid, Target>,
     deleted: BTreeSet<Uuid>,
-    /// Desired rows that exist, as they will be, as far as that does not depend on new rows.
+    /// Desired rows that exist and change, as they will be, as far as that does not depend on new rows.
     previews: BTreeMap<Uuid, AnyRow>,
 }
 

@@ -11,6 +11,8 @@
 //! ```
 //!
 //! * A snapshot is complete or it is the last complete one; which of the two, [`Store::current`] knows.
+//! * Rows take the room of their values ([`FlatSet`], [`TextMap`]), an index that of a UUID for each key; the contents of a
+//!   database are read row by row from their text.
 //! * No change is lost: after a reconnection without resumption, old and new contents are compared. A subscriber that
 //!   lags is told to look at everything.
 //! * What is not claimed is not written; what a transaction relies on is guarded.
@@ -32,8 +34,10 @@ mod connection;
 mod decoder;
 pub mod delta;
 mod diff;
+mod flat_set;
 #[cfg(test)]
 mod fuzz;
+mod members;
 mod options;
 mod remote;
 mod row;
@@ -42,6 +46,7 @@ mod schema;
 mod snapshot;
 mod statistics;
 mod store;
+mod text_map;
 mod tls;
 mod transaction;
 mod update;
@@ -53,6 +58,7 @@ pub use column::{Arity, Column, MapColumn, Scalar, Shape, ShapeError};
 pub use connection::{CallError, ConnectionError};
 pub use decoder::{DecodeError, Decoder};
 pub use diff::{Claim, Desired, DiffError, diff, pair};
+pub use flat_set::FlatSet;
 pub use litemap::LiteMap;
 pub use options::Options;
 pub use remote::{HostPort, Remote, RemoteError, Remotes};
@@ -64,6 +70,7 @@ pub use statistics::Statistics;
 pub use store::{
     Batch, Driver, Event, Events, LostReason, NotCurrent, NotSynced, Status, Store, StoreBuilder, WaitError,
 };
+pub use text_map::TextMap;
 pub use tls::{TlsError, TlsFiles};
 pub use transaction::{
     Columns, Committed, Condition, Function, Mutation, Mutator, Operation, OperationResult, TransactError,

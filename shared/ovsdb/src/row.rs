@@ -100,6 +100,9 @@ pub trait Row: Any + Clone + PartialEq + Default + fmt::Debug + Send + Sync {
     /// Value of a column by name; `None` if it is optional and absent, or not declared.
     fn datum(&self, column: &str) -> Option<Datum>;
 
+    /// Whether a column has the same value in both, told without taking the values apart.
+    fn same(&self, other: &Self, column: &str) -> bool;
+
     /// Sets a column by name, `None` meaning that the server does not have it. Undeclared names are ignored.
     ///
     /// # Errors
@@ -249,6 +252,14 @@ macro_rules! __table_columns {
                     return $crate::__table_field!($kind read self.$field);
                 })*
                 ::std::option::Option::None
+            }
+
+            #[allow(clippy::float_cmp, reason = "the same value is meant, not one that is near")]
+            fn same(&self, other: &Self, column: &str) -> bool {
+                $(if column == $column {
+                    return self.$field == other.$field;
+                })*
+                false
             }
 
             fn set_datum(

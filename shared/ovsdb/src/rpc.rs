@@ -1,15 +1,18 @@
 //! JSON-RPC 1.0 messages (RFC 7047 section 4).
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::members::Members;
 use crate::value::shorten;
 
-/// What a peer can send.
+/// What a peer can send. `P` is the form of what a message is about: the contents of a database are large, and are not
+/// taken apart before they are used.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Message {
-    Request { id: Value, method: String, params: Value },
-    Notification { method: String, params: Value },
-    Response { id: Value, result: Result<Value, RpcError> },
+pub(crate) enum Message<P = Value> {
+    Request { id: Value, method: String, params: P },
+    Notification { method: String, params: P },
+    Response { id: Value, result: Result<P, RpcError> },
 }
 
 /// An error that the server answered to a request.
@@ -39,32 +42,36 @@ impl RpcError {
     }
 }
 
-impl Message {
+impl<'a> Message<&'a RawValue> {
     /// Sorts a frame; `None` if it is no JSON-RPC message.
-    pub(crate) fn parse(frame: Value) -> Option<Self> {
-        let Value::Object(mut fields) = frame else { return None };
-        let id = fields.remove("id").unwrap_or_default();
-        match fields.remove("method") {
-            Some(Value::String(method)) => {
-                let params = fields.remove("params")?;
-                Some(if id.is_null() {
-                    Self::Notification { method, params }
-                } else {
-                    Self::Request { id, method, params }
-                })
-            }
-            Some(_) => None,
+    ///
+    /// # Errors
+    /// It is not JSON.
+    pub(crate) fn read(frame: &'a [u8]) -> Result<Option<Self>, serde_json::Error> {
+        let members: Members<'_> = match serde_json::from_slice(frame) {
+            Err(error) if error.is_data() => return Ok(None),
+            read => read?,
+        };
+        let value = |name| members.get(name).map_or(Ok(Value::Null), |json| serde_json::from_str(json.get()));
+        let (id, error) = (value("id")?, value("error")?);
+        let (params, result) = (members.get("params"), members.get("result"));
+        Ok(match members.get("method") {
+            Some(method) => match (serde_json::from_str(method.get())?, params) {
+                (Value::String(method), Some(params)) if id.is_null() => {
+                    Some(Self::Notification { method, params })
+                }
+                (Value::String(method), Some(params)) => Some(Self::Request { id, method, params }),
+                _ => None,
+            },
             None if id.is_null() => None,
             // The server leaves out `result` where there is an error, and some peers send both with one null.
-            None => match fields.remove("error") {
-                Some(error) if !error.is_null() => {
-                    Some(Self::Response { id, result: Err(RpcError::from_json(&error)) })
-                }
-                _ => Some(Self::Response { id, result: Ok(fields.remove("result")?) }),
-            },
-        }
+            None if error.is_null() => result.map(|result| Self::Response { id, result: Ok(result) }),
+            None => Some(Self::Response { id, result: Err(RpcError::from_json(&error)) }),
+        })
     }
+}
 
+impl Message {
     pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Request { id, method, params } => json!({"id": id, "method": method, "params": params}),
@@ -74,6 +81,20 @@ impl Message {
                 json!({"id": id, "result": null, "error": {"error": error.error, "details": error.details}})
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Message {
+    /// As [`Message::read`] reads it from the wire, taken apart.
+    pub(crate) fn parse(frame: &Value) -> Option<Self> {
+        let text = frame.to_string();
+        let value = |json: &RawValue| serde_json::from_str::<Value>(json.get()).unwrap();
+        Some(match Message::read(text.as_bytes()).unwrap()? {
+            Message::Request { id, method, params } => Self::Request { id, method, params: value(params) },
+            Message::Notification { method, params } => Self::Notification { method, params: value(params) },
+            Message::Response { id, result } => Self::Response { id, result: result.map(value) },
+        })
     }
 }
 
@@ -90,14 +111,14 @@ mod tests {
             Message::Response { id: json!("a"), result: Ok(json!({})) },
             Message::Response { id: json!(2), result: Err(error) },
         ] {
-            assert_eq!(Message::parse(message.to_json()), Some(message));
+            assert_eq!(Message::parse(&message.to_json()), Some(message));
         }
     }
 
     #[test]
     fn errors_may_be_bare_texts() {
         let Some(Message::Response { result: Err(error), .. }) =
-            Message::parse(json!({"id": 3, "error": "unknown method"}))
+            Message::parse(&json!({"id": 3, "error": "unknown method"}))
         else {
             panic!("not an error response");
         };
@@ -109,7 +130,7 @@ mod tests {
     fn objects_that_are_no_messages_are_refused() {
         for frame in [json!({}), json!({"id": 1}), json!({"method": 5, "params": []}), json!({"method": "x"})]
         {
-            assert_eq!(Message::parse(frame.clone()), None, "{frame}");
+            assert_eq!(Message::parse(&frame), None, "{frame}");
         }
     }
 }

@@ -123,7 +123,7 @@ impl Snapshot {
                 known = true;
             }
             if !known {
-                return Err(UpdateError::UnknownTable { table: update.table.to_owned() });
+                return Err(UpdateError::UnknownTable { table: update.table.to_string() });
             }
         }
         Ok((Self { generation: self.generation + 1, tables: tables.into() }, changes))

@@ -16,6 +16,7 @@ use crate::row::{Row, TableSpec};
 use crate::snapshot::{AnyTable, Snapshot, TypedTable};
 use crate::statistics::{Counters, Moment, Statistics};
 use crate::transaction::{Committed, TransactError, Transaction, read_results};
+use crate::value::shorten_text;
 
 mod driver;
 mod events;
@@ -178,6 +179,8 @@ impl Store {
         };
         let (result, generation) =
             timeout(after, outcome).await.unwrap_or(Err(TransactError::Deadline { after }))?;
+        let malformed = |_| TransactError::Malformed { found: shorten_text(result.get()) };
+        let result = serde_json::from_str(result.get()).map_err(malformed)?;
         Ok(Committed::new(transaction, read_results(transaction, &result)?, generation))
     }
 

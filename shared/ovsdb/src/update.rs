@@ -1,10 +1,13 @@
 //! The contents of `update`, `update2` and `update3`, and of the replies to the monitor requests.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::column::ShapeError;
-use crate::value::{ValueError, parse_uuid, shorten};
+use crate::members::Members;
+use crate::value::{ValueError, parse_uuid, shorten_text};
 
 /// The two notations of table updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,13 +18,14 @@ pub(crate) enum Notation {
     Delta,
 }
 
-/// What happened to one row.
+/// What happened to one row. Its columns are taken apart when they are applied: all rows of a database at once would be
+/// many times as large as its text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowUpdate<'a> {
     /// The row is now this; absent columns have their default.
-    Whole(&'a Map<String, Value>),
+    Whole(&'a RawValue),
     /// These columns changed by these differences.
-    Modify(&'a Map<String, Value>),
+    Modify(&'a RawValue),
     /// The row is gone.
     Delete,
 }
@@ -78,31 +82,32 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    fn malformed(found: &Value) -> Self {
-        Self::Malformed { found: shorten(found) }
+    pub(crate) fn malformed(found: &RawValue) -> Self {
+        Self::Malformed { found: shorten_text(found.get()) }
     }
 }
 
 /// The rows of one table in an update.
 pub(crate) struct TableUpdate<'a> {
-    pub(crate) table: &'a str,
+    pub(crate) table: Cow<'a, str>,
     pub(crate) rows: Vec<(Uuid, RowUpdate<'a>)>,
 }
 
 /// Takes a `<table-updates>` or `<table-updates2>` object apart.
-pub(crate) fn parse(json: &Value, notation: Notation) -> Result<Vec<TableUpdate<'_>>, UpdateError> {
-    let tables = json.as_object().ok_or_else(|| UpdateError::malformed(json))?;
+pub(crate) fn parse(json: &RawValue, notation: Notation) -> Result<Vec<TableUpdate<'_>>, UpdateError> {
+    let Members(tables) = Members::of(json).ok_or_else(|| UpdateError::malformed(json))?;
     tables
-        .iter()
+        .into_iter()
         .map(|(table, body)| {
-            let rows = body.as_object().ok_or_else(|| UpdateError::malformed(body))?;
+            let Members(rows) = Members::of(body).ok_or_else(|| UpdateError::malformed(body))?;
             let rows = rows
-                .iter()
+                .into_iter()
                 .map(|(uuid, row)| {
-                    let uuid = parse_uuid(uuid).ok_or_else(|| UpdateError::malformed(body))?;
+                    let uuid = parse_uuid(&uuid).ok_or_else(|| UpdateError::malformed(body))?;
+                    let members = Members::of(row).ok_or_else(|| UpdateError::malformed(row))?;
                     let update = match notation {
-                        Notation::Whole => whole(row),
-                        Notation::Delta => delta(row),
+                        Notation::Whole => whole(&members),
+                        Notation::Delta => delta(&members),
                     };
                     Ok((uuid, update.ok_or_else(|| UpdateError::malformed(row))?))
                 })
@@ -112,19 +117,19 @@ pub(crate) fn parse(json: &Value, notation: Notation) -> Result<Vec<TableUpdate<
         .collect()
 }
 
-fn whole(row: &Value) -> Option<RowUpdate<'_>> {
+fn whole<'a>(row: &Members<'a>) -> Option<RowUpdate<'a>> {
     match (row.get("old"), row.get("new")) {
-        (_, Some(new)) => new.as_object().map(RowUpdate::Whole),
+        (_, Some(new)) => Some(RowUpdate::Whole(new)),
         (Some(_), None) => Some(RowUpdate::Delete),
         (None, None) => None,
     }
 }
 
-fn delta(row: &Value) -> Option<RowUpdate<'_>> {
-    let (kind, body) = row.as_object()?.iter().next()?;
-    match kind.as_str() {
-        "initial" | "insert" => body.as_object().map(RowUpdate::Whole),
-        "modify" => body.as_object().map(RowUpdate::Modify),
+fn delta<'a>(row: &Members<'a>) -> Option<RowUpdate<'a>> {
+    let (kind, body) = row.0.first()?;
+    match &**kind {
+        "initial" | "insert" => Some(RowUpdate::Whole(body)),
+        "modify" => Some(RowUpdate::Modify(body)),
         "delete" => Some(RowUpdate::Delete),
         _ => None,
     }

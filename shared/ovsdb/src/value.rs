@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 /// The five atomic types of RFC 7047 section 3.1.
@@ -325,6 +326,13 @@ impl Datum {
         }
     }
 
+    /// As [`from_json`](Self::from_json), from JSON that is not taken apart yet.
+    pub(crate) fn from_text(text: &RawValue, kind: ElementType) -> Result<Self, ValueError> {
+        // Numbers that no type holds are JSON all the same.
+        let wrong = |_| ValueError { wanted: kind.key.to_string(), found: shorten_text(text.get()) };
+        Self::from_json(&serde_json::from_str(text.get()).map_err(wrong)?, kind)
+    }
+
     /// The same value with every atom passed through `change`; used to put named rows in place of placeholders.
     #[must_use]
     pub fn map_atoms(&self, change: impl Fn(&Atom) -> Atom) -> Self {
@@ -382,6 +390,15 @@ pub struct ValueError {
 pub(crate) fn shorten(value: &Value) -> String {
     let mut short = Short { text: String::new(), room: 120 };
     match write!(short, "{value}") {
+        Ok(()) => short.text,
+        Err(fmt::Error) => short.text + "…",
+    }
+}
+
+/// The same of JSON that is not taken apart.
+pub(crate) fn shorten_text(json: &str) -> String {
+    let mut short = Short { text: String::new(), room: 120 };
+    match short.write_str(json) {
         Ok(()) => short.text,
         Err(fmt::Error) => short.text + "…",
     }

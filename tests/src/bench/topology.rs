@@ -11,12 +11,15 @@ use anyhow::Context;
 use causeway_dpu_agent::topology::northbound::{LogicalRouter, LogicalSwitch};
 use causeway_rig::Process;
 use futures::{StreamExt, TryStreamExt, stream};
-use ovsdb::{Client, Condition, Datum, Operation, Options, Remote, Snapshot, Transaction};
+use ovsdb::{Client, Condition, Datum, Operation, Options, Remote, Snapshot, Store, Transaction};
 
+use self::beside::Beside;
 use super::measure::{Goal, Taken};
 use super::process::{cpu, resident};
 use super::session::Session;
 use crate::topology::world::{Kind, NetworkSpec, World};
+
+mod beside;
 
 /// From the first of some networks on the API server to the rows of all.
 const ROWS: &str = "topology_rows";
@@ -38,6 +41,8 @@ const ONE_TRANSACTIONS: &str = "topology_one_1000_transactions";
 const ONE_BYTES: &str = "topology_one_1000_bytes";
 /// Start with a thousand networks that are there.
 const RESTART: &str = "topology_restart_1000";
+/// Memory of the agent after it.
+const RESTART_MEMORY: &str = "memory_topology_restart_1000";
 /// Transactions of that.
 const RESTART_TRANSACTIONS: &str = "topology_restart_1000_transactions";
 /// A row that a hand changed is as it was.
@@ -68,7 +73,8 @@ const STAGES: [(u32, [f64; 3], [&str; 3]); 3] = [
 /// # Errors
 /// One could not be taken.
 pub async fn run(session: &Session) -> anyhow::Result<()> {
-    let single = [NORTHD, ONE, ONE_TRANSACTIONS, ONE_BYTES, RESTART, RESTART_TRANSACTIONS, RESTORED];
+    let single =
+        [NORTHD, ONE, ONE_TRANSACTIONS, ONE_BYTES, RESTART, RESTART_MEMORY, RESTART_TRANSACTIONS, RESTORED];
     let staged: Vec<String> = STAGES
         .iter()
         .flat_map(|(many, ..)| [ROWS, CPU, TRANSACTIONS, BYTES, MEMORY].map(|name| format!("{name}_{many}")))
@@ -87,9 +93,9 @@ pub async fn run(session: &Session) -> anyhow::Result<()> {
     // The API server's first object of a kind takes it two seconds.
     let first = spec(FIRST);
     world.add(std::slice::from_ref(&first)).await?;
-    until(&world, 1).await?;
+    until(&world.store, 1).await?;
     world.remove(&[&first.name]).await?;
-    until(&world, 0).await?;
+    until(&world.store, 0).await?;
     let mut there = 0;
     for (many, goals, incumbent) in STAGES {
         let specs: Vec<NetworkSpec> = (there + 1..=many).map(spec).collect();
@@ -112,9 +118,9 @@ fn routers(have: &Snapshot) -> usize {
     have.len::<LogicalRouter>()
 }
 
-async fn until(world: &World, networks: usize) -> anyhow::Result<()> {
+async fn until(store: &Store, networks: usize) -> anyhow::Result<()> {
     let want = ROUTERS * (networks + 1);
-    let found = world.store.wait_for(PATIENCE, |have| (routers(have) == want).then_some(())).await;
+    let found = store.wait_for(PATIENCE, |have| (routers(have) == want).then_some(())).await;
     found.map_err(|error| anyhow::anyhow!("{} routers instead of {want}", routers(&error.last)))
 }
 
@@ -130,7 +136,7 @@ async fn stage(
     let begun = Instant::now();
     let made = stream::iter(specs).map(|spec| world.create(spec)).buffer_unordered(AT_A_TIME);
     made.try_collect::<Vec<()>>().await?;
-    until(world, usize::try_from(many)?).await?;
+    until(&world.store, usize::try_from(many)?).await?;
     let took = begun.elapsed();
     // The agent has counted what it wrote, and looked at its own changes.
     let written = world.until_transactions(transactions + u64::try_from(specs.len())?).await? - transactions;
@@ -168,19 +174,21 @@ async fn one_more(session: &Session, world: &mut World, there: u32) -> anyhow::R
     let specs: Vec<NetworkSpec> = (there + 1..=there + rounds).map(spec).collect();
     world.announce(&specs).await?;
     at_rest(world, there).await?;
+    let mut plain = Beside::open(world).await?;
     let mut many = usize::try_from(there)?;
-    let (mut times, mut transactions, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut times, mut beside, mut transactions, mut bytes) = (vec![], vec![], vec![], vec![]);
     for spec in &specs {
         let (before, sent) = (world.transactions().await?, world.sent_bytes().await?);
         let begun = Instant::now();
         world.create(spec).await?;
         many += 1;
-        until(world, many).await?;
+        until(&world.store, many).await?;
         times.push(begun.elapsed());
         transactions.push(figure(world.until_transactions(before + 1).await? - before)?);
         bytes.push(figure(world.sent_bytes().await? - sent)?);
+        beside.push(plain.one(world, spec, many).await?);
     }
-    session.tell(Taken::times(ONE, &times).goal(Goal::median(20.0)))?;
+    session.tell(Taken::times(ONE, &times).beside(&beside).goal(Goal::median(20.0)))?;
     session.tell(Taken::values(ONE_TRANSACTIONS, "transactions", transactions).goal(Goal::max(1.0)))?;
     session.tell(Taken::values(ONE_BYTES, "bytes", bytes).goal(Goal::max(MOST_BYTES)))
 }
@@ -238,6 +246,8 @@ async fn restart(session: &Session, world: &World, agent: &Process) -> anyhow::R
     let took = begun.elapsed();
     let taken = Taken::times(RESTART, &[took]).incumbent("with 100: 11.7 s");
     session.tell(taken.goal(Goal::max(3000.0)))?;
+    let taken = Taken::values(RESTART_MEMORY, "MB", vec![resident(agent)?]);
+    session.tell(taken.goal(Goal::max(120.0)))?;
     let sent = figure(world.transactions().await?)?;
     session.tell(Taken::values(RESTART_TRANSACTIONS, "transactions", vec![sent]).goal(Goal::max(0.0)))
 }

@@ -3,21 +3,15 @@
 //! In: which nodes and networks there are, as the cluster manager and the nodes would annotate them. Out: what is in the
 //! Northbound database beside what the planners say of just these inputs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use causeway_api::nad::{Config, GatewayMode, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec};
 use causeway_dpu_agent::topology::cluster::{ACL_LOG_RATE, COPP_RATE, Cluster};
-use causeway_dpu_agent::topology::exit::Exit;
 use causeway_dpu_agent::topology::network::Network;
-use causeway_dpu_agent::topology::networks;
-use causeway_dpu_agent::topology::node::ZoneNode;
 use causeway_dpu_agent::topology::northbound;
-use causeway_dpu_agent::topology::plan::{Ways, ZoneOptions, plan, service_addresses, zone};
 use causeway_dpu_agent::topology::service::{DefaultService, ServiceName};
-use causeway_dpu_agent::topology::write::{Parts, Zone};
-use causeway_net::network::name::NetworkName;
 use causeway_rig::{KUBECONFIG, Node, OvnZone, Ovs, Process, Program, Rig, RigOptions};
 use k8s_openapi::api::core::v1::{Node as NodeObject, Service};
 use kube::Api;
@@ -28,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::manifests;
 
+mod planned;
 mod rows;
 
 pub use self::rows::{Rows, rows};
@@ -128,6 +123,15 @@ impl NetworkSpec {
             config.extend(fields.clone());
         }
         config.to_string()
+    }
+
+    /// The network that its NAD describes.
+    ///
+    /// # Errors
+    /// The planners take no such network.
+    pub fn network(&self, cluster: &Cluster) -> anyhow::Result<Network> {
+        let config = Config::read(&self.config(), &format!("default/{}", self.nad()), GatewayMode::Shared)?;
+        Ok(Network::of(&config, self.id.try_into()?, &self.tunnel_keys(), cluster)?)
     }
 
     fn tunnel_keys(&self) -> Vec<u32> {
@@ -467,66 +471,6 @@ impl World {
             }
         };
         self.rig.wait_for(&format!("{many} transactions"), DEADLINE, look).await
-    }
-
-    /// What differs between the Northbound database and what the planners say of [`World::nodes`], [`World::networks`] and
-    /// [`World::services`].
-    ///
-    /// # Errors
-    /// The inputs of the world itself are not what they should be.
-    pub fn differences(&self, have: &Snapshot) -> anyhow::Result<Vec<String>> {
-        self.differences_with(have, &[])
-    }
-
-    /// As [`World::differences`], where these networks, whose rows nobody looks at, may be there too.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn differences_with(&self, have: &Snapshot, others: &[&str]) -> anyhow::Result<Vec<String>> {
-        let cluster = cluster();
-        let mut nodes: Vec<ZoneNode> = self
-            .nodes
-            .iter()
-            .map(|(n, annotations)| ZoneNode::of(&format!("node{n}"), annotations))
-            .collect();
-        ensure!(!nodes.is_empty(), "there is no node");
-        let own = nodes.remove(0);
-        let rows = zone(&cluster, own.name.as_str(), &ZoneOptions::default());
-        let writer = Zone { node: own.name.clone(), default_join: cluster.join.clone(), rows };
-        let mut all = vec![Network::default_network(&cluster)];
-        for spec in self.networks.values() {
-            let config =
-                Config::read(&spec.config(), &format!("default/{}", spec.nad()), GatewayMode::Shared)?;
-            all.push(Network::of(&config, spec.id.try_into()?, &spec.tunnel_keys(), &cluster)?);
-        }
-        let mut differences = Vec::new();
-        if !writer.change(have)?.is_empty() {
-            differences.push("rows of the zone".to_owned());
-        }
-        let services: Vec<DefaultService> = self.services.values().cloned().collect();
-        if !Zone::services_change(&service_addresses(&cluster, &services), true, have)?.is_empty() {
-            differences.push("addresses of services".to_owned());
-        }
-        for network in &all {
-            let exit = Exit::of_node(network, &own);
-            let plan = plan(&cluster, network, &own, Ways { exit: &exit, services: &services }, &nodes);
-            ensure!(plan.problems.is_empty(), "{}: {:?}", network.name, plan.problems);
-            match writer.network_change(&network.name, &plan, &Parts::all(), have) {
-                Ok(change) if change.is_empty() => {}
-                Ok(change) => {
-                    let many = change.operations().len();
-                    differences.push(format!("{}: {many} operations", network.name));
-                }
-                Err(error) => differences.push(format!("{}: {error}", network.name)),
-            }
-        }
-        let there: BTreeSet<NetworkName> =
-            networks(have).into_iter().filter(|name| !name.is_default()).collect();
-        let unwanted = there
-            .into_iter()
-            .filter(|name| !self.networks.contains_key(name.as_str()) && !others.contains(&name.as_str()));
-        differences.extend(unwanted.map(|name| format!("{name} is still there")));
-        Ok(differences)
     }
 
     /// Waits until the Northbound database is what the planners say.

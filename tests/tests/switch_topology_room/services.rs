@@ -27,7 +27,7 @@ fn routes(have: &Snapshot) -> BTreeSet<String> {
     let of_router = |router: &LogicalRouter| {
         let routes = router.static_routes.iter().filter_map(|route| have.row::<StaticRoute>(*route));
         let noted = routes.filter_map(|route| Some((route, route.external_ids.get(DEFAULT_SERVICE)?)));
-        let text = |(route, service): (&std::sync::Arc<StaticRoute>, &String)| {
+        let text = |(route, service): (&std::sync::Arc<StaticRoute>, &str)| {
             format!("{} {service} {} {}", router.name, route.ip_prefix, route.nexthop)
         };
         noted.map(text).collect::<Vec<_>>()
@@ -43,7 +43,10 @@ fn both(service: &str, address: &str) -> BTreeSet<String> {
 }
 
 fn set(have: &Snapshot) -> BTreeSet<String> {
-    have.find_one(AddressSet::by_name(), SET).map(|(_, set)| set.addresses.clone()).unwrap_or_default()
+    have.find_one(AddressSet::by_name(), SET)
+        .into_iter()
+        .flat_map(|(_, set)| set.addresses.iter().cloned())
+        .collect()
 }
 
 async fn apply(world: &mut World, spec: serde_json::Value) -> anyhow::Result<()> {

@@ -117,7 +117,7 @@ fn an_ipv6_layer2_network_tells_its_hosts_about_the_router() {
         let rows = rows_of(&planned(&cluster, &network, &node_of(&cluster, 1, &[]), &[]));
         let port = &rows.router_ports["trtos-cluster_udn_blue_ovn_layer2_switch"].row;
         let config = &port.ipv6_ra_configs;
-        assert_eq!(config.get("mtu").map(String::as_str), want);
+        assert_eq!(config.get("mtu"), want);
         assert_eq!(config.get("address_mode").unwrap(), "dhcpv6_stateful");
         assert_eq!(port.networks, ["10.200.0.1/16", "fd20::1/64"].map(str::to_owned).into());
         let link = &rows.router_ports["trtor-GR_cluster_udn_blue_node1"].row;
@@ -292,7 +292,7 @@ fn gateways_that_cannot_tell_large_packets_have_no_limit() {
     let mtu = |support: &str| {
         let one = node_of(&cluster(), 1, &[("gateway-mtu-support", support)]);
         let rows = rows_of(&planned(&cluster(), &layer3(&cluster()), &one, &[]));
-        rows.router_ports["rtoj-GR_cluster_udn_blue_node1"].row.options.get("gateway_mtu").cloned()
+        rows.router_ports["rtoj-GR_cluster_udn_blue_node1"].row.options.get("gateway_mtu").map(str::to_owned)
     };
     assert_eq!(mtu("false"), None);
     for on in ["", "true", "no"] {
@@ -491,11 +491,8 @@ fn the_published_layer2_vectors_hold() {
     let switch = &rows.switches["isolatednet_ovn_layer2_switch"].row;
     assert_eq!(switch.other_config.get("requested-tnl-key").unwrap(), "16711685");
     assert_eq!(rows.router_ports["trtos-isolatednet_ovn_layer2_switch"].row.mac, "0a:58:64:c8:00:01");
-    let key = |port: &str| rows.router_ports[port].row.options.get("requested-tnl-key").unwrap().clone();
-    assert_eq!(
-        (key("trtor-GR_isolatednet_node3"), key("trtor-GR_isolatednet_node4")),
-        ("14".into(), "15".into())
-    );
+    let key = |port: &str| rows.router_ports[port].row.options.get("requested-tnl-key").unwrap();
+    assert_eq!((key("trtor-GR_isolatednet_node3"), key("trtor-GR_isolatednet_node4")), ("14", "15"));
     assert!(routes(&rows).contains(&"isolatednet_transit_router: 100.65.0.5 via 100.88.0.11".to_owned()));
 }
 
@@ -527,7 +524,7 @@ fn a_localnet_leads_into_the_network_of_the_underlay_that_it_names() {
         let network = network(&cluster(), PREFIX, &fields, 3, &[]).unwrap();
         let rows = rows_of(&planned(&cluster(), &network, &node(1), &[node(2)]));
         let port = &rows.switch_ports["cluster_udn_blue_ovn_localnet_port"].row;
-        assert_eq!((port.options.get("network_name").unwrap().as_str(), port.tag_request), (want, vlan));
+        assert_eq!((port.options.get("network_name").unwrap(), port.tag_request), (want, vlan));
         assert!(rows.load_balancer_groups.is_empty() && rows.routers.is_empty());
     }
 }

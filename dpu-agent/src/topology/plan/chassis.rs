@@ -40,6 +40,6 @@ pub fn remote_chassis(cluster: &Cluster, node: &ZoneNode) -> Result<ChassisRow, 
     }
     let mut options = pairs([("csum", "true")]);
     let port = cluster.geneve_port.filter(|port| *port != GENEVE_PORT);
-    options.extend(pairs(port.map(|port| ("dst_port", port.to_string()))));
+    options.extend(port.map(|port| ("dst_port", port.to_string())));
     Ok(ChassisRow { name, node: node.name.clone(), addresses, options })
 }

@@ -14,7 +14,7 @@ fn switch_ports(rows: &Rows) -> BTreeMap<&str, String> {
 }
 
 fn options<'r>(rows: &'r Rows, router: &str) -> BTreeMap<&'r str, &'r str> {
-    rows.routers[router].row.options.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+    rows.routers[router].row.options.iter().collect()
 }
 
 #[test]

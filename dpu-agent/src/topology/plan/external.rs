@@ -87,9 +87,7 @@ impl Way<'_> {
         );
         let mut inside = router_type_port(&named(ovn::external_to_router(&router)), &port, self.mac);
         if cx.network.is_default() {
-            inside
-                .options
-                .extend(pairs([("nat-addresses", "router"), ("exclude-lb-vips-from-garp", "true")]));
+            inside.options.extend([("nat-addresses", "router"), ("exclude-lb-vips-from-garp", "true")]);
         }
         inside.external_ids = marks;
         rows.switch_port(&outside, inside);

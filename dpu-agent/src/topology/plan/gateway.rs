@@ -94,7 +94,7 @@ impl Router<'_> {
             // All networks have the bridge's MAC address: none may announce it as its own.
             ("disable_garp_rarp", "true")
         };
-        options.insert(key.to_owned(), value.to_owned());
+        options.insert(key, value);
         Ok(options)
     }
 
@@ -119,7 +119,7 @@ fn physical(cx: &Cx<'_>, outside: &[IpAddr], own: &[IpAddr]) -> Pairs {
     let mut ids = cx.marks.with_role();
     ids.extend(outside.first().map(|first| (mark::PHYSICAL_IP.to_owned(), first.to_string())));
     let all: Vec<String> = outside.iter().chain(own).map(ToString::to_string).collect();
-    ids.insert(mark::PHYSICAL_IPS.to_owned(), all.join(","));
+    ids.insert(mark::PHYSICAL_IPS, &all.join(","));
     ids
 }
 

@@ -50,7 +50,7 @@ pub(super) fn plan<'n>(
 fn network(cx: &Cx<'_>, layer2: &Layer2) -> Result<Rows, PlanError> {
     let mut rows = Rows::default();
     let mut external_ids = cx.marks.plain();
-    external_ids.insert(mark::CLUSTER_ROUTER.to_owned(), "yes".to_owned());
+    external_ids.insert(mark::CLUSTER_ROUTER, "yes");
     rows.router(
         LogicalRouter {
             name: cx.names.transit_router(),
@@ -62,7 +62,7 @@ fn network(cx: &Cx<'_>, layer2: &Layer2) -> Result<Rows, PlanError> {
     );
     let name = cx.names.layer2_switch();
     let mut config = subnet_config(&cx.network.subnets);
-    config.extend(interconnect_config(&name, layer2.switch_key.get()));
+    config.extend(&interconnect_config(&name, layer2.switch_key.get()));
     rows.switch(switch(name, config, cx.marks.with_role()), shared::of_switch(cx));
     shared::load_balancer_groups(cx, &mut rows);
     shared::port_groups(cx, &mut rows)?;
@@ -80,7 +80,7 @@ fn node(cx: &Cx<'_>) -> Result<Rows, PlanError> {
     rows.switch_port(&name, inside);
 
     let mut options = cx.gateway_mtu();
-    options.insert("requested-tnl-key".to_owned(), SWITCH_PORT_KEY.to_owned());
+    options.insert("requested-tnl-key", SWITCH_PORT_KEY);
     let advertise = own.iter().any(|own| own.gateway.is_ipv6());
     let chassis = cx.chassis()?;
     rows.bound_router_port(
@@ -110,7 +110,7 @@ fn router_advertisements(mtu: Option<u32>) -> Pairs {
         ("min_interval", "300"),
         ("router_preference", "LOW"),
     ]);
-    config.extend(pairs(mtu.map(|mtu| ("mtu", mtu.to_string()))));
+    config.extend(mtu.map(|mtu| ("mtu", mtu.to_string())));
     config
 }
 
@@ -196,10 +196,10 @@ fn remote(cx: &Cx<'_>, layer2: &Layer2, remote: &ZoneNode) -> Result<Rows, PlanE
     let links = pairs_of(layer2, remote)?;
     let join = join_of(&layer2.primary.join, remote)?;
     let mut marks = cx.marks.plain();
-    marks.insert(mark::NODE.to_owned(), remote.name.to_string());
+    marks.insert(mark::NODE, remote.name.as_str());
     let router = cx.names.transit_router();
     let mut port = transit_port(cx, remote, &links)?;
-    port.options.insert("requested-chassis".to_owned(), chassis_of(remote)?.to_owned());
+    port.options.insert("requested-chassis", chassis_of(remote)?);
     port.external_ids.clone_from(&marks);
     rows.router_port(&router, port);
     let ends: Vec<IpNet> = links.iter().map(|link| link.gateway_router).collect();

@@ -87,10 +87,10 @@ fn between_zones<'n>(
 
 fn distributed_router(cx: &Cx<'_>, rows: &mut Rows) {
     let mut external_ids = cx.marks.plain();
-    external_ids.insert(mark::CLUSTER_ROUTER.to_owned(), "yes".to_owned());
+    external_ids.insert(mark::CLUSTER_ROUTER, "yes");
     let mut options = pairs([("always_learn_from_arp_request", "false")]);
     if cx.cluster.multicast {
-        options.insert("mcast_relay".to_owned(), "true".to_owned());
+        options.insert("mcast_relay", "true");
     }
     let name = cx.names.cluster_router();
     rows.router(LogicalRouter { name, options, external_ids, ..LogicalRouter::default() }, []);
@@ -138,17 +138,17 @@ fn node(cx: &Cx<'_>, primary: bool) -> Result<Rows, PlanError> {
     if !primary {
         // Upstream keeps the address free as if the node had an interface here.
         let free = own.iter().map(|own| own.management).find(IpAddr::is_ipv4);
-        config.extend(pairs(free.map(|address| ("exclude_ips", address.to_string()))));
+        config.extend(free.map(|address| ("exclude_ips", address.to_string())));
     }
     if cx.cluster.multicast {
-        config.extend(querier(&mac, &own));
+        config.extend(&querier(&mac, &own));
     }
     rows.switch(switch(name.clone(), config, cx.marks.with_role()), shared::of_switch(cx));
 
     let mut inside = router_type_port(&ovn::switch_to_router(&name), &port, "router");
     if cx.network.is_default() {
         let blocks = cx.cluster.subnets.iter().map(|subnet| format!(" {}", subnet.trunc()));
-        inside.options.insert("arp_proxy".to_owned(), format!("{ARP_PROXY}{}", blocks.collect::<String>()));
+        inside.options.insert("arp_proxy", &format!("{ARP_PROXY}{}", blocks.collect::<String>()));
     }
     rows.switch_port(&name, inside);
     let chassis = cx.chassis()?;
@@ -177,11 +177,11 @@ fn node(cx: &Cx<'_>, primary: bool) -> Result<Rows, PlanError> {
 fn querier(mac: &str, own: &[Own]) -> Pairs {
     let mut config = pairs([("mcast_snoop", "true"), ("mcast_querier", "true"), ("mcast_eth_src", mac)]);
     let gateway = own.iter().map(|own| own.gateway).find(IpAddr::is_ipv4);
-    config.extend(pairs(gateway.map(|gateway| ("mcast_ip4_src", gateway.to_string()))));
+    config.extend(gateway.map(|gateway| ("mcast_ip4_src", gateway.to_string())));
     if own.iter().any(|own| own.gateway.is_ipv6())
         && let Ok(mac) = mac.parse::<MacAddress>()
     {
-        config.insert("mcast_ip6_src".to_owned(), mac.link_local().to_string());
+        config.insert("mcast_ip6_src", &mac.link_local().to_string());
     }
     config
 }

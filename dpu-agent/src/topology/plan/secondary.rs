@@ -12,7 +12,7 @@ pub(super) fn layer2(cx: &Cx<'_>) -> Plan {
     let mut rows = Rows::default();
     let name = cx.names.layer2_switch();
     let mut config = subnet_config(&cx.network.subnets);
-    config.extend(interconnect_config(&name, TunnelKey::of(cx.network.id).get()));
+    config.extend(&interconnect_config(&name, TunnelKey::of(cx.network.id).get()));
     rows.switch(switch(name, config, cx.marks.with_role()), shared::of_switch(cx));
     shared::load_balancer_groups(cx, &mut rows);
     let mut plan = Plan::default();

@@ -47,7 +47,7 @@ fn way(cx: &Cx<'_>, router: &str, service: &DefaultService) -> Result<Rows, Plan
     let way = service.addresses.iter().find_map(|to| Some((to, same_family(hops(), *to)?)));
     if let Some((to, hop)) = way {
         let mut notes = cx.marks.plain();
-        notes.insert(mark::DEFAULT_SERVICE.to_owned(), service.name.to_string());
+        notes.insert(mark::DEFAULT_SERVICE, &service.name.to_string());
         let mut row = route(to.to_string(), hop, notes);
         row.policy = Some("dst-ip".to_owned());
         rows.route(router, row);

@@ -35,7 +35,7 @@ pub(super) fn local(cx: &Cx<'_>) -> Result<Rows, PlanError> {
         },
     );
     let mut row = router_type_port(&cx.names.transit_switch_port(node), &port, "router");
-    row.options.insert("requested-tnl-key".to_owned(), id.to_string());
+    row.options.insert("requested-tnl-key", &id.to_string());
     row.external_ids = pairs([(mark::TRANSIT_NODE, node)]);
     rows.switch_port(&name, row);
     Ok(rows)
@@ -58,7 +58,7 @@ pub(super) fn remote(cx: &Cx<'_>, primary: Option<&Primary>, remote: &ZoneNode) 
         address.push_str(&one.to_string());
     }
     let mut options = pairs([("requested-chassis", chassis)]);
-    options.insert("requested-tnl-key".to_owned(), id.to_string());
+    options.insert("requested-tnl-key", &id.to_string());
     rows.switch_port(
         &cx.names.transit_switch(),
         LogicalSwitchPort {

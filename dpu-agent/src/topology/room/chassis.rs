@@ -66,7 +66,7 @@ impl Chassis {
 /// Where tunnels end by what is there already: on a card, whoever set it up says so.
 fn there(have: &ovsdb::Snapshot) -> Vec<IpAddr> {
     let row = have.rows::<Settings>().next();
-    let text = row.and_then(|(_, row)| row.external_ids.get(ENCAP_IP).cloned()).unwrap_or_default();
+    let text = row.and_then(|(_, row)| row.external_ids.get(ENCAP_IP)).unwrap_or_default();
     text.split(',').filter_map(|text| text.trim().parse().ok()).collect()
 }
 

@@ -249,7 +249,7 @@ impl TopologyRoom {
         let mut others = BTreeSet::new();
         let mut note = |ids: &Pairs| {
             if let Some(other) = ids.get(super::super::mark::NETWORK) {
-                let other = NetworkName::from(other.as_str());
+                let other = NetworkName::from(other);
                 if other != network.name && other.ovn_prefix() == network.name.ovn_prefix() {
                     others.insert(other);
                 }

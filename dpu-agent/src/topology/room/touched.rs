@@ -9,7 +9,7 @@ use std::sync::Arc;
 use causeway_net::network::name::{NetworkName, NodeName};
 use causeway_net::network::ovn::{self, OvnNames};
 use ipnet::IpNet;
-use ovsdb::{Batch, Row, RowChange, Snapshot, Uuid};
+use ovsdb::{Batch, Change, FlatSet, Row, RowChange, Snapshot, Uuid};
 
 use super::super::mark;
 use super::super::northbound::{
@@ -55,8 +55,57 @@ struct News<'b> {
     by_row: HashMap<Uuid, &'b RowChange>,
 }
 
-/// A set of references and what it says of one of them: the part of the owner's network, if it is the topology's.
-type Lives<'b> = (BTreeSet<Uuid>, Box<dyn Fn(Uuid) -> BTreeSet<Part> + 'b>);
+/// A row that others live in, and that a network is known by.
+trait Home: Row {
+    fn called(&self) -> &str;
+    fn notes(&self) -> &Pairs;
+    /// Without those that live in it.
+    fn bare(&self) -> Self;
+    /// Names of those that a network can have, with their part.
+    fn of(owner: &Owner) -> Vec<(String, Part)>;
+}
+
+impl Home for LogicalSwitch {
+    fn called(&self) -> &str {
+        &self.name
+    }
+
+    fn notes(&self) -> &Pairs {
+        &self.external_ids
+    }
+
+    fn bare(&self) -> Self {
+        Self { ports: FlatSet::default(), acls: FlatSet::default(), ..self.clone() }
+    }
+
+    fn of(owner: &Owner) -> Vec<(String, Part)> {
+        owner.switches()
+    }
+}
+
+impl Home for LogicalRouter {
+    fn called(&self) -> &str {
+        &self.name
+    }
+
+    fn notes(&self) -> &Pairs {
+        &self.external_ids
+    }
+
+    fn bare(&self) -> Self {
+        Self {
+            ports: FlatSet::default(),
+            static_routes: FlatSet::default(),
+            policies: FlatSet::default(),
+            nat: FlatSet::default(),
+            ..self.clone()
+        }
+    }
+
+    fn of(owner: &Owner) -> Vec<(String, Part)> {
+        owner.routers()
+    }
+}
 
 impl<H: Holders> Finder<'_, H> {
     /// Whom it concerns.
@@ -79,98 +128,58 @@ impl<H: Holders> Finder<'_, H> {
 
     /// The network that a switch or router is of: by its mark, else by its name.
     fn network(&self, name: &str, ids: &Pairs) -> Option<NetworkName> {
-        let marked = ids.get(mark::NETWORK).map(|network| NetworkName::from(network.as_str()));
+        let marked = ids.get(mark::NETWORK).map(NetworkName::from);
         let marked = marked.filter(|network| self.holders.knows(network));
         marked.or_else(|| self.holders.holder(&prefix_of(name, self.node.as_str())?))
     }
 
-    fn switches(&self, news: &News<'_>, touched: &mut Touched) {
-        for change in news.batch.rows::<LogicalSwitch>() {
+    /// Rows that others live in. `moved` tells of which parts those are that came or went, with the row's names.
+    fn homes<T: Home>(
+        &self,
+        news: &News<'_>,
+        touched: &mut Touched,
+        moved: impl Fn(&Owner, &BTreeSet<&str>, &Change<T>) -> BTreeSet<Part>,
+    ) {
+        for change in news.batch.rows::<T>() {
             let versions = || change.old.iter().chain(&change.new);
+            let names: BTreeSet<&str> = versions().map(|row| row.called()).collect();
             let networks: BTreeSet<NetworkName> =
-                versions().filter_map(|row| self.network(&row.name, &row.external_ids)).collect();
+                versions().filter_map(|row| self.network(row.called(), row.notes())).collect();
             for network in networks {
                 let owner = self.owner(&network);
-                let mut parts = BTreeSet::new();
-                let bare = |row: &Arc<LogicalSwitch>| LogicalSwitch {
-                    ports: BTreeSet::new(),
-                    acls: BTreeSet::new(),
-                    ..LogicalSwitch::clone(row)
-                };
-                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
-                    let own = owner.switches();
-                    parts.extend(
-                        own.into_iter().filter_map(|(name, part)| {
-                            versions().any(|row| row.name == name).then_some(part)
-                        }),
-                    );
+                let mut parts = moved(&owner, &names, &change);
+                if change.old.as_deref().map(T::bare) != change.new.as_deref().map(T::bare) {
+                    let own = T::of(&owner).into_iter();
+                    parts.extend(own.filter_map(|(name, part)| names.contains(&*name).then_some(part)));
                 }
-                let names: BTreeSet<&str> = versions().map(|row| row.name.as_str()).collect();
-                let ports_moved = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.ports);
-                let rules = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.acls);
-                let lives: [Lives<'_>; 2] = [
-                    (
-                        ports_moved,
-                        self.part::<LogicalSwitchPort>(news, |row| {
-                            names.iter().find_map(|switch| owner.switch_port(switch, row))
-                        }),
-                    ),
-                    (rules, self.part::<Acl>(news, |row| owner.switch_rule(row))),
-                ];
-                collect(&lives, &mut parts);
                 touched.add(&network, parts);
             }
         }
     }
 
+    fn switches(&self, news: &News<'_>, touched: &mut Touched) {
+        self.homes::<LogicalSwitch>(news, touched, |owner, names, change| {
+            let port = |row: &LogicalSwitchPort| names.iter().find_map(|name| owner.switch_port(name, row));
+            let ports = self.moved(news, change, |row| &row.ports, port);
+            let rules = self.moved(news, change, |row| &row.acls, |row: &Acl| owner.switch_rule(row));
+            ports.into_iter().chain(rules).collect()
+        });
+    }
+
     fn routers(&self, news: &News<'_>, touched: &mut Touched) {
-        for change in news.batch.rows::<LogicalRouter>() {
-            let versions = || change.old.iter().chain(&change.new);
-            let networks: BTreeSet<NetworkName> =
-                versions().filter_map(|row| self.network(&row.name, &row.external_ids)).collect();
-            for network in networks {
-                let owner = self.owner(&network);
-                let mut parts = BTreeSet::new();
-                let bare = |row: &Arc<LogicalRouter>| LogicalRouter {
-                    ports: BTreeSet::new(),
-                    static_routes: BTreeSet::new(),
-                    policies: BTreeSet::new(),
-                    nat: BTreeSet::new(),
-                    ..LogicalRouter::clone(row)
-                };
-                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
-                    let own = owner.routers();
-                    parts.extend(
-                        own.into_iter().filter_map(|(name, part)| {
-                            versions().any(|row| row.name == name).then_some(part)
-                        }),
-                    );
-                }
-                let names: BTreeSet<&str> = versions().map(|row| row.name.as_str()).collect();
-                let of = |column: fn(&LogicalRouter) -> &BTreeSet<Uuid>| {
-                    differing(change.old.as_ref(), change.new.as_ref(), column)
-                };
-                let lives: [Lives<'_>; 4] = [
-                    (
-                        of(|row| &row.ports),
-                        self.part::<LogicalRouterPort>(news, |row| owner.router_port(row)),
-                    ),
-                    (
-                        of(|row| &row.static_routes),
-                        self.part::<StaticRoute>(news, |row| {
-                            names.iter().find_map(|router| owner.route(router, row))
-                        }),
-                    ),
-                    (of(|row| &row.policies), self.part::<RouterPolicy>(news, |row| owner.policy(row))),
-                    (
-                        of(|row| &row.nat),
-                        self.part::<Nat>(news, |row| names.iter().find_map(|router| owner.nat(router, row))),
-                    ),
-                ];
-                collect(&lives, &mut parts);
-                touched.add(&network, parts);
-            }
-        }
+        self.homes::<LogicalRouter>(news, touched, |owner, names, change| {
+            let port = |row: &LogicalRouterPort| owner.router_port(row);
+            let route = |row: &StaticRoute| names.iter().find_map(|name| owner.route(name, row));
+            let policy = |row: &RouterPolicy| owner.policy(row);
+            let nat = |row: &Nat| names.iter().find_map(|name| owner.nat(name, row));
+            let all = [
+                self.moved(news, change, |row| &row.ports, port),
+                self.moved(news, change, |row| &row.static_routes, route),
+                self.moved(news, change, |row| &row.policies, policy),
+                self.moved(news, change, |row| &row.nat, nat),
+            ];
+            all.into_iter().flatten().collect()
+        });
     }
 
     fn groups(&self, news: &News<'_>, touched: &mut Touched) {
@@ -180,21 +189,17 @@ impl<H: Holders> Finder<'_, H> {
             for network in networks {
                 let owner = self.owner(&network);
                 let mut parts = BTreeSet::new();
-                let bare = |row: &Arc<PortGroup>| PortGroup {
-                    ports: BTreeSet::new(),
-                    acls: BTreeSet::new(),
-                    ..PortGroup::clone(row)
+                let empty = |row: &PortGroup| PortGroup {
+                    ports: FlatSet::default(),
+                    acls: FlatSet::default(),
+                    ..row.clone()
                 };
-                if change.old.as_ref().map(bare) != change.new.as_ref().map(bare) {
+                if change.old.as_deref().map(empty) != change.new.as_deref().map(empty) {
                     parts.insert(Part::Network);
                 }
-                let ports_moved = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.ports);
-                let rules = differing(change.old.as_ref(), change.new.as_ref(), |row| &row.acls);
-                let lives: [Lives<'_>; 2] = [
-                    (ports_moved, self.part::<LogicalSwitchPort>(news, |row| owner.member(row))),
-                    (rules, self.part::<Acl>(news, |row| owner.group_rule(row))),
-                ];
-                collect(&lives, &mut parts);
+                let member = |row: &LogicalSwitchPort| owner.member(row);
+                parts.extend(self.moved(news, &change, |row| &row.ports, member));
+                parts.extend(self.moved(news, &change, |row| &row.acls, |row: &Acl| owner.group_rule(row)));
                 touched.add(&network, parts);
             }
         }
@@ -296,18 +301,23 @@ impl<H: Holders> Finder<'_, H> {
         }
     }
 
-    /// What a row of this identity is part of, in any version that the changes or the database have.
-    fn part<'b, T: Row>(
-        &'b self,
-        news: &'b News<'b>,
-        part: impl Fn(&T) -> Option<Part> + 'b,
-    ) -> Box<dyn Fn(Uuid) -> BTreeSet<Part> + 'b> {
-        Box::new(move |uuid| {
-            let change = news.by_row.get(&uuid).and_then(|change| change.row::<T>());
-            let versions = change.into_iter().flat_map(|change| change.old.into_iter().chain(change.new));
-            let now = self.now.row::<T>(uuid).cloned();
-            versions.chain(now).filter_map(|row| part(&row)).collect()
-        })
+    /// Of which parts those are that only one version of a row refers to, in any version of theirs that the changes or the
+    /// database have.
+    fn moved<T: Row, R: Row>(
+        &self,
+        news: &News<'_>,
+        change: &Change<T>,
+        column: impl for<'r> Fn(&'r T) -> &'r FlatSet<Uuid>,
+        part: impl Fn(&R) -> Option<Part>,
+    ) -> BTreeSet<Part> {
+        let none = FlatSet::default();
+        let [old, new] = [&change.old, &change.new].map(|row| row.as_deref().map_or(&none, &column));
+        let versions = |uuid: &Uuid| {
+            let change = news.by_row.get(uuid).and_then(|change| change.row::<R>());
+            let told = change.into_iter().flat_map(|change| [change.old, change.new]).flatten();
+            told.chain(self.now.row::<R>(*uuid).cloned())
+        };
+        old.symmetric_difference(new).flat_map(versions).filter_map(|row| part(&row)).collect()
     }
 }
 
@@ -318,22 +328,6 @@ impl Touched {
             self.networks.entry(network.clone()).or_default().extend(parts);
         }
     }
-}
-
-fn collect(lives: &[Lives<'_>], parts: &mut BTreeSet<Part>) {
-    parts.extend(lives.iter().flat_map(|(uuids, part)| uuids.iter().flat_map(|uuid| part(*uuid))));
-}
-
-/// References that only one of two versions has.
-fn differing<T>(
-    old: Option<&Arc<T>>,
-    new: Option<&Arc<T>>,
-    column: impl for<'r> Fn(&'r T) -> &'r BTreeSet<Uuid>,
-) -> BTreeSet<Uuid> {
-    let none = BTreeSet::new();
-    let old = old.map_or(&none, |row| column(row));
-    let new = new.map_or(&none, |row| column(row));
-    old.symmetric_difference(new).copied().collect()
 }
 
 /// Rows that were there before and are there still.

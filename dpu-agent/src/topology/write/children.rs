@@ -1,9 +1,9 @@
 //! Rows that live in a column of another row and have no name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ovsdb::{Claim, Desired, Row, Snapshot, Uuid, pair};
+use ovsdb::{Claim, Desired, FlatSet, Row, Snapshot, Uuid, pair};
 
 use super::super::mark;
 use super::super::northbound::{Acl, Nat, Pairs, RouterPolicy, StaticRoute};
@@ -73,7 +73,7 @@ impl Nameless for Nat {
 
 impl Nameless for Acl {
     fn key(&self) -> Vec<String> {
-        vec![self.external_ids.get(causeway_net::network::object_id::ID).cloned().unwrap_or_default()]
+        vec![self.external_ids.get(causeway_net::network::object_id::ID).unwrap_or_default().to_owned()]
     }
 
     fn ids(&self) -> &Pairs {
@@ -96,9 +96,9 @@ pub(super) fn want<T: Nameless>(
     want: &mut Desired,
     have: &Snapshot,
     rows: &[&T],
-    present: Option<&BTreeSet<Uuid>>,
+    present: Option<&FlatSet<Uuid>>,
     ours: impl Fn(&T) -> bool,
-) -> BTreeSet<Uuid> {
+) -> FlatSet<Uuid> {
     let present: Vec<(Uuid, &T)> = present
         .into_iter()
         .flatten()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ovsdb::{Claim, Desired, DiffError, Row, Snapshot, Uuid};
+use ovsdb::{Claim, Desired, DiffError, FlatSet, Row, Snapshot, Uuid};
 
 use super::super::mark;
 use super::super::northbound::{
@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
     }
 
     /// References to a switch's or router's groups.
-    fn groups_of(&self, names: &BTreeSet<String>) -> BTreeSet<Uuid> {
+    fn groups_of(&self, names: &BTreeSet<String>) -> FlatSet<Uuid> {
         names.iter().filter_map(|name| self.groups.get(name).copied()).collect()
     }
 
@@ -189,7 +189,7 @@ impl<'a> Builder<'a> {
             }
             let mut row = planned.map_or_else(LogicalRouter::default, |root| root.row.clone());
             row.name.clone_from(&name);
-            row.ports = ports.get(&name).cloned().unwrap_or_default();
+            row.ports = ports.get(&name).cloned().unwrap_or_default().into();
             let here = present.map(|(_, row)| row);
             let (scope, at) = (self.scope.clone(), name.as_str());
             let wanted = paths.get(at).map_or(&[][..], Vec::as_slice);
@@ -231,17 +231,17 @@ impl<'a> Builder<'a> {
     }
 
     /// References to router ports, by router.
-    fn router_ports(&mut self) -> BTreeMap<String, BTreeSet<Uuid>> {
+    fn router_ports(&mut self) -> BTreeMap<String, Vec<Uuid>> {
         let claim = Claim::by(LogicalRouterPort::by_name()).all();
         let claim = Arc::new(claim.keys(LogicalRouterPort::external_ids(), keys()));
         let bound = Arc::new(Claim::by(GatewayChassis::by_name()).all());
-        let mut all: BTreeMap<String, BTreeSet<Uuid>> = BTreeMap::new();
+        let mut all: BTreeMap<String, Vec<Uuid>> = BTreeMap::new();
         for port in self.rows.router_ports.values() {
             let mut row = port.row.clone();
             let chassis = port.chassis.iter();
             row.gateway_chassis = chassis.map(|chassis| self.want.row(&bound, chassis.clone())).collect();
             let reference = self.want.row(&claim, row);
-            all.entry(port.router.clone()).or_default().insert(reference);
+            all.entry(port.router.clone()).or_default().push(reference);
         }
         all
     }
@@ -336,7 +336,7 @@ impl<'a> Builder<'a> {
         // A row without marks has lost them: its name is one that only this network's rows have. No name of another
         // network's row is one of the default network's, as names of nodes have no underscore.
         let ours = |row: &T| {
-            let marked = ids(row).get(mark::NETWORK).map(String::as_str);
+            let marked = ids(row).get(mark::NETWORK);
             network.is_default() || marked.is_none_or(|marked| marked == network.as_str())
         };
         let mut found =

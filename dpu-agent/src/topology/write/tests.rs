@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ovsdb::{Arity, Atom, AtomicType, Datum, Operation, Row, SnapshotBuilder, Uuid};
+use ovsdb::{Arity, Atom, AtomicType, Datum, FlatSet, Operation, Row, SnapshotBuilder, Uuid};
 use serde_json::Value;
 
 use super::super::golden::{Run, raw};
@@ -174,7 +174,7 @@ fn a_column_that_somebody_altered_is_restored_alone() {
     let changes = Changes {
         port: Some(|port| {
             if port.name == "cluster_udn_blue_tstor-node2" {
-                port.addresses.clear();
+                port.addresses = FlatSet::default();
             }
         }),
         ..Changes::default()
@@ -205,7 +205,7 @@ fn notes_of_others_stay_and_ours_come_back() {
     let changes = Changes {
         switch: Some(|switch| {
             if switch.name == "cluster_udn_blue_node1" {
-                switch.external_ids.insert("note".to_owned(), "mine".to_owned());
+                switch.external_ids.insert("note", "mine");
                 switch.external_ids.remove(super::super::mark::ROLE);
             }
         }),
@@ -219,7 +219,7 @@ fn a_reference_that_was_taken_out_comes_back() {
     let changes = Changes {
         router: Some(|router| {
             if router.name == "GR_cluster_udn_green_node1" {
-                router.ports.clear();
+                router.ports = FlatSet::default();
             }
         }),
         ..Changes::default()

@@ -69,8 +69,12 @@ impl<const N: usize> Kind<N> {
 
     /// Whether a row's `external_ids`, of which `note` gives one by its key, say that it is of this kind and of this owner.
     #[must_use]
-    pub fn is_of<'a>(&self, controller: &str, note: impl Fn(&str) -> Option<&'a String>) -> bool {
-        let has = |key: &str, value: &str| note(key).is_some_and(|found| found == value);
+    pub fn is_of<'a, S: AsRef<str> + ?Sized + 'a>(
+        &self,
+        controller: &str,
+        note: impl Fn(&str) -> Option<&'a S>,
+    ) -> bool {
+        let has = |key: &str, value: &str| note(key).is_some_and(|found| found.as_ref() == value);
         has(OWNER_TYPE, self.owner_type) && has(OWNER_CONTROLLER, controller)
     }
 }

@@ -27,7 +27,7 @@ pub(super) trait Entry: Send + Sync {
     fn reference(&self) -> Uuid;
     /// The row that is meant, and a readable key for messages.
     fn find(&self, have: &Snapshot, want: &Desired) -> Result<(Target, String), DiffError>;
-    /// The existing row as it will be; `None` if the row is new.
+    /// The existing row as it will be; `None` if the row is new, or stays as it is.
     fn preview(&self, outlook: &Outlook<'_>) -> Option<(Uuid, AnyRow)>;
     fn plan(&self, outlook: &Outlook<'_>, steps: &mut Steps) -> Result<(), DiffError>;
 }
@@ -83,8 +83,10 @@ impl<T: Row> Entry for Wanted<T> {
 
     fn preview(&self, outlook: &Outlook<'_>) -> Option<(Uuid, AnyRow)> {
         let (uuid, have) = self.existing(outlook)?;
+        let mut differing = self.differing(have).peekable();
+        differing.peek()?;
         let mut row = T::clone(have);
-        for (&column, ownership) in &self.claim.columns {
+        for (column, ownership) in differing {
             let Some((wanted, present)) = self.row.datum(column).zip(have.datum(column)) else { continue };
             let new = match ownership {
                 Ownership::Whole => wanted,
@@ -129,6 +131,12 @@ impl<T: Row> Wanted<T> {
             Some(Target::Existing(uuid)) => outlook.have.table::<T>()?.row(*uuid).map(|row| (*uuid, row)),
             _ => None,
         }
+    }
+
+    /// The claimed columns that have not the wanted value already; most rows have none.
+    fn differing(&self, have: &T) -> impl Iterator<Item = (&'static str, &Ownership)> {
+        let columns = self.claim.columns.iter().map(|(column, ownership)| (*column, ownership));
+        columns.filter(|(column, _)| !self.row.same(have, column))
     }
 
     /// The wanted value of a claimed column with references resolved; `None` if there is nothing to say about it.
@@ -196,7 +204,7 @@ impl<T: Row> Wanted<T> {
         let mut update = Columns::new();
         let mut mutations = Vec::new();
         let mut guards = vec![Condition::row(uuid)];
-        for (&column, ownership) in &self.claim.columns {
+        for (column, ownership) in self.differing(have) {
             let Some(wanted) = self.value(outlook, table, column)? else { continue };
             let Some(present) = have.datum(column) else { continue };
             match ownership {

@@ -1,18 +1,20 @@
 //! One table of a snapshot: its rows and indexes.
 
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::change::RowChange;
 use crate::delta;
+use crate::members::Members;
 use crate::row::{ColumnSpec, Row};
 use crate::schema::{ColumnSchema, TableLayout};
 use crate::update::{RowUpdate, UpdateError};
-use crate::value::{Atom, Datum, ValueError};
+use crate::value::{Atom, Datum};
 
 /// A table without its row type, as a snapshot holds it.
 pub(crate) trait AnyTable: Send + Sync {
@@ -34,7 +36,31 @@ pub(crate) struct TypedTable<T: Row> {
     layout: Arc<TableLayout>,
     rows: OrdMap<Uuid, Arc<T>>,
     /// One per declared index, in that order.
-    indexes: Vec<OrdSet<(Atom, Uuid)>>,
+    indexes: Vec<OrdSet<(Key, Uuid)>>,
+}
+
+/// What an index holds of a key: as long as the key of a row that refers to another, whatever the key is. An index of as
+/// many texts would take more than the rows do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// The key itself.
+    Row(Uuid),
+    /// The hash of another key; keys that share it are told apart by the rows.
+    Hash([u8; 8]),
+}
+
+impl Key {
+    fn of(key: &Atom) -> Self {
+        let mut hasher = DefaultHasher::new();
+        match key {
+            Atom::Uuid(uuid) => return Self::Row(*uuid),
+            Atom::Integer(number) => number.hash(&mut hasher),
+            Atom::Real(number) => number.to_bits().hash(&mut hasher),
+            Atom::Boolean(is) => is.hash(&mut hasher),
+            Atom::String(text) | Atom::NamedUuid(text) => text.hash(&mut hasher),
+        }
+        Self::Hash(hasher.finish().to_ne_bytes())
+    }
 }
 
 impl<T: Row> TypedTable<T> {
@@ -56,13 +82,18 @@ impl<T: Row> TypedTable<T> {
     }
 
     pub(crate) fn find(&self, index: &str, key: Atom) -> impl Iterator<Item = (Uuid, &Arc<T>)> {
-        let position = T::indexes().iter().position(|declared| declared.name == index);
-        let range = (key.clone(), Uuid::nil())..=(key, Uuid::max());
-        position
-            .and_then(|position| self.indexes.get(position))
+        let mut declared = T::indexes().iter().zip(&self.indexes);
+        let short = Key::of(&key);
+        declared
+            .find(|(declared, _)| declared.name == index)
             .into_iter()
-            .flat_map(move |entries| entries.range(range.clone()))
-            .filter_map(|(_, uuid)| self.rows.get(uuid).map(|row| (*uuid, row)))
+            .flat_map(move |(declared, entries)| {
+                let range = (short, Uuid::nil())..=(short, Uuid::max());
+                entries.range(range).map(|(_, uuid)| (declared.keys, *uuid))
+            })
+            .filter_map(|(keys, uuid)| Some((keys, uuid, self.rows.get(&uuid)?)))
+            .filter(move |(keys, _, row)| matches!(short, Key::Row(_)) || keys(row).contains(&key))
+            .map(|(_, uuid, row)| (uuid, row))
     }
 
     pub(crate) fn has_column(&self, name: &str) -> bool {
@@ -86,18 +117,24 @@ impl<T: Row> TypedTable<T> {
             None => self.rows.remove(&uuid),
         };
         for (declared, entries) in T::indexes().iter().zip(&mut self.indexes) {
-            for key in old.iter().flat_map(|row| (declared.keys)(row)) {
-                entries.remove(&(key, uuid));
+            let keys = |row: Option<&Arc<T>>| row.map(|row| (declared.keys)(row)).unwrap_or_default();
+            let (before, after) = (keys(old.as_ref()), keys(new));
+            if before == after {
+                continue;
             }
-            for key in new.iter().flat_map(|row| (declared.keys)(row)) {
-                entries.insert((key, uuid));
+            for key in before {
+                entries.remove(&(Key::of(&key), uuid));
+            }
+            for key in after {
+                entries.insert((Key::of(&key), uuid));
             }
         }
         old
     }
 
     /// A row that the server sent as a whole.
-    fn whole(&self, uuid: Uuid, values: &Map<String, Value>) -> Result<T, UpdateError> {
+    fn whole(&self, uuid: Uuid, values: &RawValue) -> Result<T, UpdateError> {
+        let values = Members::of(values).ok_or_else(|| UpdateError::malformed(values))?;
         let mut row = T::default();
         for (column, known) in self.columns() {
             let Some(known) = known else {
@@ -114,7 +151,8 @@ impl<T: Row> TypedTable<T> {
     }
 
     /// An old row with the differences that the server sent.
-    fn modified(&self, uuid: Uuid, old: &T, values: &Map<String, Value>) -> Result<T, UpdateError> {
+    fn modified(&self, uuid: Uuid, old: &T, values: &RawValue) -> Result<T, UpdateError> {
+        let values = Members::of(values).ok_or_else(|| UpdateError::malformed(values))?;
         let mut row = old.clone();
         for (column, known) in self.columns() {
             let (Some(known), Some(value)) = (known, values.get(column.name)) else { continue };
@@ -132,10 +170,10 @@ impl<T: Row> TypedTable<T> {
 fn read<T: Row>(
     uuid: Uuid,
     column: &'static str,
-    value: &Value,
+    value: &RawValue,
     known: &ColumnSchema,
 ) -> Result<Datum, UpdateError> {
-    Datum::from_json(value, known.elements).map_err(|source: ValueError| UpdateError::Value {
+    Datum::from_text(value, known.elements).map_err(|source| UpdateError::Value {
         table: T::TABLE,
         column,
         uuid,

@@ -41,6 +41,7 @@ fn update(
     rows: &Value,
 ) -> Result<(Snapshot, Vec<Change<Bridge>>), UpdateError> {
     let json = json!({ "Bridge": rows });
+    let json = serde_json::value::to_raw_value(&json).unwrap();
     let (next, changes) = snapshot.apply(&parse(&json, notation)?)?;
     Ok((next, changes.iter().map(|change| change.row().unwrap()).collect()))
 }
@@ -159,7 +160,7 @@ fn updates_that_do_not_fit_the_snapshot_are_refused() {
     assert_eq!(refused(json!({key(1): {"modify": {"name": ["set", []]}}})), wrong);
     assert!(refused(json!({"no-uuid": {"delete": null}})).starts_with("malformed update"));
     assert!(refused(json!({key(1): {"rename": {}}})).starts_with("malformed update"));
-    let json = json!({"Port": {}});
+    let json = serde_json::value::to_raw_value(&json!({"Port": {}})).unwrap();
     let error = with_bridge().apply(&parse(&json, Notation::Delta).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "update for table Port, which is not monitored");
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::Instant;
@@ -23,7 +24,7 @@ use crate::row::TableSpec;
 use crate::schema::{DatabaseSchema, TableLayout, check};
 use crate::transaction::TransactError;
 use crate::update::{self, Notation, UpdateError};
-use crate::value::{parse_uuid, shorten};
+use crate::value::parse_uuid;
 
 /// Names our monitor on the connection, which has no other.
 const MONITOR_ID: &str = "store";
@@ -39,7 +40,7 @@ pub(super) struct Command {
 }
 
 /// The answer: the result, and the generation of the snapshot when it arrived.
-type Reply = oneshot::Sender<Result<(Value, u64), TransactError>>;
+type Reply = oneshot::Sender<Result<(Box<RawValue>, u64), TransactError>>;
 
 /// What a store was declared to be.
 pub(super) struct Declaration {
@@ -72,10 +73,18 @@ struct ResumePoint {
 /// An accepted monitor request.
 struct Monitor {
     notation: Notation,
-    /// The updates in the reply continue the snapshot instead of replacing it.
+    /// Whether the reply tells more than updates: what it continues, and how far it goes.
+    since: bool,
+    /// As the server sent it: the contents of a database, which are not taken apart before they are used.
+    reply: Box<RawValue>,
+}
+
+/// What the reply to a monitor request says.
+struct Contents<'a> {
+    /// The updates continue the snapshot instead of replacing it.
     resumed: bool,
     transaction: Option<Uuid>,
-    updates: Value,
+    updates: &'a RawValue,
 }
 
 impl Driver {
@@ -137,14 +146,15 @@ impl Driver {
                 return why;
             }
         };
-        if let Err(error) = self.begin(&monitor, &layouts) {
-            return error.into();
-        }
-        info!(database = %self.declaration.database, %remote, resumed = monitor.resumed, "OVSDB in sync");
+        let notation = monitor.notation;
+        let (resumed, mut last) = match self.begin(monitor, &layouts) {
+            Ok(begun) => begun,
+            Err(error) => return error.into(),
+        };
+        info!(database = %self.declaration.database, %remote, resumed, "OVSDB in sync");
         self.shared.status.send_replace(Status::Synced);
         let since = Instant::now();
-        let mut last = monitor.transaction;
-        let why = self.follow(&mut connection, monitor.notation, &mut last).await;
+        let why = self.follow(&mut connection, notation, &mut last).await;
         if since.elapsed() >= STABLE {
             self.backoff.reset();
         }
@@ -155,11 +165,14 @@ impl Driver {
         why
     }
 
-    /// Publishes what the reply to the monitor request contains.
-    fn begin(&self, monitor: &Monitor, layouts: &[TableLayout]) -> Result<(), UpdateError> {
+    /// Publishes what the reply to the monitor request contains; returns whether it continues the snapshot, and the last
+    /// transaction in it. Takes the reply, which may be large, so that nothing of it stays while the connection lasts.
+    #[expect(clippy::needless_pass_by_value, reason = "it ends here")]
+    fn begin(&self, monitor: Monitor, layouts: &[TableLayout]) -> Result<(bool, Option<Uuid>), UpdateError> {
         let before = self.shared.snapshot.borrow().clone();
-        let updates = update::parse(&monitor.updates, monitor.notation)?;
-        if monitor.resumed {
+        let Contents { resumed, transaction, updates } = monitor.contents()?;
+        let updates = update::parse(updates, monitor.notation)?;
+        if resumed {
             self.shared.counters.resumes.add(1);
             let (snapshot, changes) = before.apply(&updates)?;
             self.publish(snapshot, changes);
@@ -169,7 +182,7 @@ impl Driver {
             let changes = snapshot.changes_since(&before);
             self.publish(snapshot, changes);
         }
-        Ok(())
+        Ok((resumed, transaction))
     }
 
     /// Snapshot first: whoever hears of a change finds it in the snapshot.
@@ -225,19 +238,20 @@ impl Driver {
     fn notified(
         &self,
         method: &str,
-        params: &Value,
+        params: &RawValue,
         notation: Notation,
         last: &mut Option<Uuid>,
     ) -> Result<(), LostReason> {
-        let malformed = || UpdateError::Malformed { found: shorten(params) };
-        let params = params.as_array().map(Vec::as_slice).unwrap_or_default();
-        let updates = match (method, params) {
+        let parts: Vec<&RawValue> = serde_json::from_str(params.get()).unwrap_or_default();
+        let updates = match (method, &*parts) {
             ("update" | "update2", [_, updates]) => updates,
-            ("update3", [_, Value::String(transaction), updates]) => {
-                *last = transaction_id(transaction);
+            ("update3", [_, transaction, updates]) => {
+                let text: String =
+                    serde_json::from_str(transaction.get()).map_err(|_| UpdateError::malformed(params))?;
+                *last = transaction_id(&text);
                 updates
             }
-            ("update" | "update2" | "update3", _) => return Err(malformed().into()),
+            ("update" | "update2" | "update3", _) => return Err(UpdateError::malformed(params).into()),
             ("monitor_canceled", _) => {
                 return Err(LostReason::MonitorCanceled { database: self.declaration.database.clone() });
             }
@@ -320,30 +334,29 @@ async fn monitor(
 ) -> Result<Monitor, CallError> {
     let plain = json!([declaration.database, MONITOR_ID, requests]);
     let since = json!([declaration.database, MONITOR_ID, requests, from.unwrap_or_default().to_string()]);
-    match connection.call("monitor_cond_since", since, deadline).await {
+    match connection.call_for_text("monitor_cond_since", since, deadline).await {
         Err(error) if error.is_unknown_method() => {}
-        reply => return reply.map(continued),
+        reply => return Ok(Monitor { notation: Notation::Delta, since: true, reply: reply? }),
     }
-    let (notation, updates) = match connection.call("monitor_cond", plain.clone(), deadline).await {
+    let (notation, reply) = match connection.call_for_text("monitor_cond", plain.clone(), deadline).await {
         Err(error) if error.is_unknown_method() => {
-            (Notation::Whole, connection.call("monitor", plain, deadline).await?)
+            (Notation::Whole, connection.call_for_text("monitor", plain, deadline).await?)
         }
         reply => (Notation::Delta, reply?),
     };
-    Ok(Monitor { notation, resumed: false, transaction: None, updates })
+    Ok(Monitor { notation, since: false, reply })
 }
 
-/// Reads `[found, last-txn-id, updates]`. Anything else ends up as updates that cannot be parsed.
-fn continued(reply: Value) -> Monitor {
-    let (resumed, transaction, updates) = match reply {
-        Value::Array(parts) => match <[Value; 3]>::try_from(parts) {
-            Ok([Value::Bool(found), Value::String(last), updates]) => (found, transaction_id(&last), updates),
-            Ok(parts) => (false, None, Value::from(parts.to_vec())),
-            Err(parts) => (false, None, Value::from(parts)),
-        },
-        other => (false, None, other),
-    };
-    Monitor { notation: Notation::Delta, resumed, transaction, updates }
+impl Monitor {
+    /// Reads the reply: the updates, or `[found, last-txn-id, updates]`.
+    fn contents(&self) -> Result<Contents<'_>, UpdateError> {
+        if !self.since {
+            return Ok(Contents { resumed: false, transaction: None, updates: &self.reply });
+        }
+        let parts: Result<(bool, String, &RawValue), _> = serde_json::from_str(self.reply.get());
+        let (resumed, last, updates) = parts.map_err(|_| UpdateError::malformed(&self.reply))?;
+        Ok(Contents { resumed, transaction: transaction_id(&last), updates })
+    }
 }
 
 /// Databases without history report the id zero: there is nothing to resume from.

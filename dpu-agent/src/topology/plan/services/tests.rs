@@ -18,7 +18,7 @@ fn to_services(plan: &Plan) -> Vec<String> {
     let mut only = noted(&rows);
     only.routes.retain(|route| route.row.external_ids.contains_key(mark::DEFAULT_SERVICE));
     let names =
-        only.routes.iter().map(|route| route.row.external_ids.get(mark::DEFAULT_SERVICE).unwrap().clone());
+        only.routes.iter().map(|route| route.row.external_ids.get(mark::DEFAULT_SERVICE).unwrap().to_owned());
     let names: std::collections::BTreeSet<String> = names.collect();
     routes(&only).into_iter().chain(names).collect()
 }
@@ -32,7 +32,7 @@ fn a_layer3_network_reaches_a_service_by_its_own_port_on_the_node() {
     assert_eq!(part.routes.len(), 1, "a part of its own");
     let notes = &part.routes[0].row.external_ids;
     assert_eq!(
-        (notes.get(mark::NETWORK).unwrap().as_str(), notes.get(mark::TOPOLOGY).unwrap().as_str()),
+        (notes.get(mark::NETWORK).unwrap(), notes.get(mark::TOPOLOGY).unwrap()),
         ("cluster_udn_blue", "layer3")
     );
 }
