@@ -5,6 +5,8 @@ SHELL := /bin/bash
 
 SETUP := tests/setup
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+# What is measured is what is shipped.
+PROFILE := dist
 UNIT_TESTS := $(wildcard */tests/unit_*.rs shared/*/tests/unit_*.rs)
 RUN := cargo run -q --bin
 
@@ -39,10 +41,10 @@ soak: ## random trouble for SECONDS (600), in rounds with a verdict each; SEED=N
 fuzz: ## property tests of all that parses foreign bytes, CASES (20000) for each
 	PROPTEST_CASES=$(or $(CASES),20000) cargo test -q -p ovsdb -p causeway-netlink -p causeway-api --lib
 
-bench: ## the measures, into target/bench/; ONLY=react_,idle_ by the beginning of names; CHANGES=N (500) each
+bench: ## the measures, into target/bench/; ONLY=react_,idle_ by the beginning of names; CHANGES=N (500) each; PROFILE=release is built sooner
 	@$(SETUP)/setup.sh bench
-	@cargo build --release -q --workspace --bins
-	@cargo run --release -q --bin causeway-bench -- --only '$(ONLY)' $(if $(CHANGES),--changes $(CHANGES))
+	@cargo build --profile $(PROFILE) -q --workspace --bins
+	@cargo run --profile $(PROFILE) -q --bin causeway-bench -- --only '$(ONLY)' $(if $(CHANGES),--changes $(CHANGES))
 
 check: ## the inner loop: format, lints, unit tests, generated files
 	@$(SETUP)/setup.sh check
@@ -56,7 +58,7 @@ generate: ## writes the generated files anew
 	cargo run -q -p causeway-gen
 
 clean-rig: ## removes what a rig left on the machine
-	@for profile in debug release; do \
+	@for profile in debug release dist; do \
 	  if [[ -x $(TARGET_DIR)/$$profile/causeway-rig ]]; then exec $(TARGET_DIR)/$$profile/causeway-rig clean; fi; \
 	done; echo "nothing left: the rig was never built here"
 

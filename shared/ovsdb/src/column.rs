@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use litemap::LiteMap;
 use uuid::Uuid;
 
 use crate::flat_set::FlatSet;
@@ -184,13 +183,6 @@ const fn map_of(key: AtomicType, value: AtomicType) -> Shape {
     Shape { elements: ElementType { key, value: Some(value) }, arity: Arity::Many }
 }
 
-fn pairs<K: Scalar, V: Scalar, C: FromIterator<(K, V)>>(datum: &Datum) -> Result<C, ShapeError> {
-    let wrong = || ShapeError::new(datum);
-    let Datum::Map(pairs) = datum else { return Err(wrong()) };
-    let pair = |(key, value): (&Atom, &Atom)| K::from_atom(key).zip(V::from_atom(value));
-    pairs.iter().map(|atoms| pair(atoms).ok_or_else(wrong)).collect()
-}
-
 impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> Column for BTreeMap<K, V> {
     const SHAPE: Shape = map_of(K::TYPE, V::TYPE);
 
@@ -199,29 +191,14 @@ impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> Column for BTreeMap
     }
 
     fn from_datum(datum: &Datum) -> Result<Self, ShapeError> {
-        pairs(datum)
+        let wrong = || ShapeError::new(datum);
+        let Datum::Map(pairs) = datum else { return Err(wrong()) };
+        let pair = |(key, value): (&Atom, &Atom)| K::from_atom(key).zip(V::from_atom(value));
+        pairs.iter().map(|atoms| pair(atoms).ok_or_else(wrong)).collect()
     }
 }
 
 impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> MapColumn for BTreeMap<K, V> {}
-
-/// For columns of many rows with a few pairs each: it takes the room of its pairs, where a `BTreeMap` takes that of eleven.
-impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> Column for LiteMap<K, V> {
-    const SHAPE: Shape = map_of(K::TYPE, V::TYPE);
-
-    fn to_datum(&self) -> Datum {
-        Datum::Map(self.iter().map(|(key, value)| (key.to_atom(), value.to_atom())).collect())
-    }
-
-    fn from_datum(datum: &Datum) -> Result<Self, ShapeError> {
-        // By way of a list that has room for just as many.
-        let mut list: Vec<(K, V)> = pairs(datum)?;
-        list.shrink_to_fit();
-        Ok(list.into_iter().collect())
-    }
-}
-
-impl<K: Scalar + Clone + Ord, V: Scalar + Clone + PartialEq> MapColumn for LiteMap<K, V> {}
 
 impl Column for TextMap {
     const SHAPE: Shape = map_of(AtomicType::String, AtomicType::String);

@@ -59,7 +59,6 @@ pub use connection::{CallError, ConnectionError};
 pub use decoder::{DecodeError, Decoder};
 pub use diff::{Claim, Desired, DiffError, diff, pair};
 pub use flat_set::FlatSet;
-pub use litemap::LiteMap;
 pub use options::Options;
 pub use remote::{HostPort, Remote, RemoteError, Remotes};
 pub use row::{ColumnRef, ColumnSpec, Index, Indexed, Row, TableSpec};

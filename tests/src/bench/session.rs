@@ -1,6 +1,6 @@
 //! One run of the bench: which measures are wanted, and what became of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
@@ -142,7 +142,9 @@ async fn conditions() -> anyhow::Result<Conditions> {
     let node = rig.node("versions").unregistered().start().await?;
     let ovs = node.exec(["ovs-vsctl", "--version"]).await?;
     let ovs = ovs.lines().next().unwrap_or_default();
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let programs = std::env::current_exe().context("the folder of the programs")?;
+    let profile =
+        programs.parent().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
     Ok(Conditions {
         versions: format!("kube-apiserver {server}, {ovs}"),
         level: "cluster".to_owned(),
