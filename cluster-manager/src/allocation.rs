@@ -406,7 +406,7 @@ impl Allocation {
         };
         let nads = Nads::new(client, hand, book, &stores, &wake, recorder, default_nad);
         let nodes = Nodes::new(client, hand, book, &stores, &wake, recorder);
-        let statuses = Statuses::new(client, hand, book, &stores);
+        let statuses = Statuses::new(client, hand, book, &stores, nads.refused());
         let sources = subscribe(sources, book, &statuses);
         let follows = book.lock().plan().mode != Mode::Everywhere;
         let watch = (features.egress_ips && follows).then(|| egress::watch(client, &meters.watches));

@@ -498,6 +498,16 @@ impl Ledger {
         }
     }
 
+    /// Whether a network is that of these NetworkAttachmentDefinitions; without any, whether one of its own is on its way back.
+    /// Another network of the name, made by hand, may be what is known.
+    pub(super) fn is_of(&self, network: &NetworkName, nads: &[NadKey]) -> bool {
+        match self.networks.get(network) {
+            Some(known) if nads.is_empty() => !known.expected.is_empty(),
+            Some(known) => nads.iter().any(|nad| known.nads.contains(nad)),
+            None => false,
+        }
+    }
+
     /// How a network fares. The node that people are told of stays the same until it recovers, also over a restart: `told` is
     /// what they read now.
     pub(super) fn fare(&mut self, network: &NetworkName, told: Option<&str>) -> Fare {

@@ -43,8 +43,23 @@ pub(super) struct Nads {
 #[derive(Clone, Debug)]
 struct Told {
     recorder: Recorder,
-    /// The last text; none for one that waits for others without a word.
-    last: Arc<Mutex<HashMap<NadKey, Option<String>>>>,
+    last: Refused,
+}
+
+/// NetworkAttachmentDefinitions that are of no network, with what people were told of it; without a word one that waits for
+/// others. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused(Arc<Mutex<HashMap<NadKey, Option<String>>>>);
+
+impl Refused {
+    /// Why it is of no network.
+    pub(super) fn why(&self, key: &NadKey) -> Option<String> {
+        self.lock().get(key).cloned().flatten()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NadKey, Option<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Why a look at a NetworkAttachmentDefinition failed.
@@ -112,7 +127,7 @@ impl Room for Nads {
             Ok(config) if self.is_put_right(&nad, config) => {}
             Ok(config) => match self.book.accepts(key, &nad, config) {
                 Ok(()) => self.join(key, &nad, config).await?,
-                Err(error) => self.told.tell(key, &nad, &format!("Failed to parse network config: {error}")),
+                Err(error) => self.refuse(key, &nad, &format!("Failed to parse network config: {error}")),
             },
             Err(error) if **error == ReadError::NotManaged => {
                 self.gone(key);
@@ -141,9 +156,14 @@ impl Nads {
             book: book.clone(),
             stores: stores.clone(),
             wake: wake.clone(),
-            told: Told { recorder: recorder.clone(), last: Arc::default() },
+            told: Told { recorder: recorder.clone(), last: Refused::default() },
             default,
         }
+    }
+
+    /// Those that are of no network.
+    pub(super) fn refused(&self) -> Refused {
+        self.told.last.clone()
     }
 
     /// The one that has to be there whoever made it.
@@ -185,7 +205,7 @@ impl Nads {
                 Ok(())
             }
             Joined::Refused(refusal) => {
-                self.told.tell(key, nad, &refusal.to_string());
+                self.refuse(key, nad, &refusal.to_string());
                 // A leader that died may have been about to make it: whoever it is of takes it back.
                 if let Some(controller) = nad.controller.as_ref().filter(|_| refusal.is_second_primary()) {
                     self.wake.network(controller.cr.clone());
@@ -193,6 +213,13 @@ impl Nads {
                 Ok(())
             }
         }
+    }
+
+    /// It can be read and is of no network.
+    fn refuse(&self, key: &NadKey, nad: &Nad, text: &str) {
+        self.told.tell(key, nad, text);
+        // Where a network object made it, that says so as well.
+        self.wake.statuses(nad.controller.as_ref().map(|controller| controller.cr.network()));
     }
 
     fn gone(&self, key: &NadKey) {
@@ -285,7 +312,7 @@ impl Nads {
 
 impl Told {
     fn tell(&self, key: &NadKey, nad: &Nad, text: &str) {
-        let before = self.lock().insert(key.clone(), Some(text.to_owned()));
+        let before = self.last.lock().insert(key.clone(), Some(text.to_owned()));
         if before.flatten().as_deref() == Some(text) {
             return;
         }
@@ -310,23 +337,19 @@ impl Told {
 
     /// Remembers one that waits for others.
     fn note(&self, key: &NadKey) {
-        self.lock().entry(key.clone()).or_default();
+        self.last.lock().entry(key.clone()).or_default();
     }
 
     /// All that are of no network, or wait.
     fn all(&self) -> Vec<NadKey> {
-        self.lock().keys().cloned().collect()
+        self.last.lock().keys().cloned().collect()
     }
 
     fn forget(&self, key: &NadKey) {
-        self.lock().remove(key);
+        self.last.lock().remove(key);
     }
 
     fn forget_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<NadKey, Option<String>>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().clear();
     }
 }

@@ -4,7 +4,7 @@ use causeway_api::condition::{self, ConditionStatus, Wanted};
 use causeway_api::manager::FieldManager;
 use causeway_api::network_condition::{AllocationReason, NetworkCondition};
 use causeway_net::activity::Mode;
-use causeway_net::network::name::NetworkName;
+use causeway_net::network::name::{NadKey, NetworkName};
 use causeway_net::network_condition::{allocation_succeeded, nodes_selected};
 use causeway_runtime::engine::{Requeue, Retry, Retryable, Room};
 use causeway_runtime::writer::{WriteError, Writer};
@@ -14,6 +14,7 @@ use kube::{Api, Client};
 
 use super::Book;
 use super::ledger::Fare;
+use super::nads::Refused;
 use crate::expected::Expected;
 use crate::observed::Stores;
 use crate::observed::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
@@ -28,6 +29,7 @@ pub(super) struct Statuses {
     activity: Writer,
     book: Book,
     stores: Stores,
+    refused: Refused,
     expected: Expected<CrKey>,
 }
 
@@ -65,13 +67,16 @@ impl Room for Statuses {
         };
         let told = condition::find(&cr.conditions, NetworkCondition::NetworkAllocationSucceeded.as_str());
         let told = told.map(|told| told.message.as_str());
-        let (fare, rendered, mode) = {
+        let own = self.stores.index.controlled_by(&key);
+        let (known, mode) = {
             let mut ledger = self.book.lock();
-            (ledger.fare(network, told), ledger.rendered(network), ledger.plan().mode)
+            let is_it = ledger.is_of(network, &own);
+            (is_it.then(|| (ledger.fare(network, told), ledger.rendered(network))), ledger.plan().mode)
         };
+        let (fare, rendered) = known.unwrap_or_else(|| (self.refusal(&own), None));
         // What was said of a network that has no definition any more: nobody lacks anything, and it is on no node. And where
         // networks do not follow pods any more nobody counts nodes.
-        let is_nowhere = self.stores.index.controlled_by(&key).is_empty();
+        let is_nowhere = own.is_empty();
         let counted = condition::find(&cr.conditions, NetworkCondition::NodesSelected.as_str()).is_some();
         let rests = (is_nowhere && told.is_some()).then(|| allocation_succeeded(None));
         let rendered = rendered.or((is_nowhere && counted && mode != Mode::Everywhere).then_some(0));
@@ -101,6 +106,7 @@ impl Statuses {
         hand: impl Fn(&'static str) -> Writer,
         book: &Book,
         stores: &Stores,
+        refused: Refused,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -108,8 +114,20 @@ impl Statuses {
             activity: hand(FieldManager::ClusterManager.as_str()),
             book: book.clone(),
             stores: stores.clone(),
+            refused,
             expected: Expected::default(),
         }
+    }
+
+    /// How a network fares whose NetworkAttachmentDefinitions, if there are any, are of none: as one of them was told.
+    fn refusal(&self, own: &[NadKey]) -> Fare {
+        // One that is broken by hand is put right in a moment.
+        let is_readable = |nad: &&NadKey| {
+            let nad = self.stores.nad(nad).ok().flatten();
+            nad.is_some_and(|nad| nad.content.is_ok())
+        };
+        let why = own.iter().filter(is_readable).find_map(|nad| self.refused.why(nad));
+        why.map_or(Fare::NotManaged, |why| Fare::Badly(None, why))
     }
 
     /// A new term begins: nobody has been told anything.

@@ -99,10 +99,11 @@ fn rig(seen: &Seen, mode: Mode, failure: Option<u16>, default: Option<&str>) -> 
     book.rebuild(&stores);
     let hand = |manager| Writer::new(manager, writes.clone());
     let default = default.map(|key| key.parse().unwrap());
+    let nads = Nads::new(&client, hand, &book, &stores, &book.wake, &recorder, default);
     Rig {
-        nads: Nads::new(&client, hand, &book, &stores, &book.wake, &recorder, default),
         nodes: Nodes::new(&client, hand, &book, &stores, &book.wake, &recorder),
-        statuses: Statuses::new(&client, hand, &book, &stores),
+        statuses: Statuses::new(&client, hand, &book, &stores, nads.refused()),
+        nads,
         book,
         asked,
         told,
@@ -384,6 +385,33 @@ async fn a_network_is_told_how_it_fares_and_a_terminating_one_nothing() {
     for unknown in ["default", "by-hand", "cluster_udn_gone"] {
         assert_eq!(rig.statuses.reconcile(&unknown.into()).await.unwrap(), Requeue::Gone, "{unknown}");
     }
+}
+
+#[tokio::test]
+async fn a_network_whose_name_somebody_took_hears_that_and_not_how_the_other_one_fares() {
+    let by_hand = primary_config("a/taken", "blue_net").replace("primary", "secondary");
+    let nads = vec![foreign_nad("a", "taken", &by_hand), blue().nads.remove(0)];
+    let mut rig = rig(&Seen { nads, ..blue() }, Mode::Everywhere, None, None);
+    let network: NetworkName = "blue_net".into();
+    // Before anybody looked at its definition nothing is said.
+    rig.statuses.reconcile(&network).await.unwrap();
+    assert_eq!(rig.asked(), []);
+    rig.nads.reconcile(&key()).await.unwrap();
+    let why = "NAD blue/net CNI config does not match that of network blue_net: role";
+    assert!(rig.notes()[0].starts_with(&format!("InvalidConfig: {why}")));
+    rig.statuses.reconcile(&network).await.unwrap();
+    let asked = rig.asked();
+    let condition = &asked[0].1["status"]["conditions"][0];
+    assert_eq!((asked[0].0.as_str(), &condition["type"]), (UDN, &json!("NetworkAllocationSucceeded")));
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("InternalError")));
+    assert!(condition["message"].as_str().unwrap().starts_with(why), "{condition}");
+    // The other one is gone.
+    rig.nads = with_stores(&rig, &blue());
+    rig.nads.reconcile(&"a/taken".parse().unwrap()).await.unwrap();
+    rig.nads.reconcile(&key()).await.unwrap();
+    rig.asked();
+    rig.statuses.reconcile(&network).await.unwrap();
+    assert_eq!(rig.asked()[0].1["status"]["conditions"][0]["status"], json!("True"));
 }
 
 #[tokio::test]

@@ -239,8 +239,11 @@ async fn namesakes() -> anyhow::Result<()> {
     world.create(&tenants).await?;
     let told = "InvalidConfig: NAD c/net CNI config does not match that of network c_net: ";
     world.hears("NetworkAttachmentDefinition", "net", told).await?;
+    let told = "False/InternalError: NAD c/net CNI config does not match that of network c_net: ";
+    world.says(&tenants, "NetworkAllocationSucceeded", told).await?;
     world.delete(&nad_path("d", "taken")).await?;
     world.share(&["n1"], "c_net", &["10.20.0.0/24"]).await?;
+    world.says(&tenants, "NetworkAllocationSucceeded", "True/").await?;
 
     // A network of a namespace and one of the cluster, both called net.
     let (first, second) = (
