@@ -188,7 +188,8 @@ async fn one_more(session: &Session, world: &mut World, there: u32) -> anyhow::R
         bytes.push(figure(world.sent_bytes().await? - sent)?);
         beside.push(plain.one(world, spec, many).await?);
     }
-    session.tell(Taken::times(ONE, &times).beside(&beside).goal(Goal::ratio(1.3)))?;
+    let taken = Taken::times(ONE, &times).beside(&beside);
+    session.tell(taken.goal(Goal::median(20.0)).goal(Goal::ratio(1.3)))?;
     session.tell(Taken::values(ONE_TRANSACTIONS, "transactions", transactions).goal(Goal::max(1.0)))?;
     session.tell(Taken::values(ONE_BYTES, "bytes", bytes).goal(Goal::max(MOST_BYTES)))
 }

@@ -96,9 +96,10 @@ pub(super) async fn one_after_the_other(
     let created = |rounds: &[Round]| rounds.iter().map(|(created, _)| *created).collect::<Vec<_>>();
     let subnets = |rounds: &[Round]| rounds.iter().map(|(_, subnets)| *subnets).collect::<Vec<_>>();
     let taken = Taken::times(named(CREATED, among), &created(&ours)).beside(&created(&theirs));
-    session.tell(taken.incumbent(created_there).goal(Goal::ratio(1.3)))?;
+    let taken = taken.goal(Goal::median(15.0)).goal(Goal::p99(40.0)).goal(Goal::ratio(1.3));
+    session.tell(taken.incumbent(created_there))?;
     let taken = Taken::times(named(SUBNETS, among), &subnets(&ours)).beside(&subnets(&theirs));
-    session.tell(taken.incumbent(subnets_there).goal(Goal::ratio(1.3)))?;
+    session.tell(taken.incumbent(subnets_there).goal(Goal::median(25.0)).goal(Goal::ratio(1.3)))?;
     let each = spent / u32::try_from(rounds).context("a number of rounds")?;
     let taken = Taken::times(named(CPU, among), &[each]).incumbent(cpu_there);
     session.tell(taken.goal(Goal::max(budget.as_secs_f64() * 1000.0)))?;
