@@ -23,6 +23,7 @@ use std::fmt::Display;
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{Instrument, debug, error, info_span, warn};
 
 pub use self::metrics::EngineMetrics;
@@ -119,13 +121,30 @@ pub async fn run<R: Room>(
     metrics: &EngineMetrics,
     stop: CancellationToken,
 ) {
-    let room = Arc::new(room);
     let meters = metrics.room(R::NAME);
     queue.report_depth(meters.depth.clone());
     queue.resume();
+    // A task of its own: one that runs several engines would ask all of them whenever one has something to do.
+    let engine = AbortOnDropHandle::new(tokio::spawn(turn(Arc::new(room), queue, limits, meters, stop)));
+    match engine.await {
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Else the runtime is going down.
+        Ok(()) | Err(_) => {}
+    }
+}
+
+/// Starts passes until `stop` is cancelled, and waits for the last ones.
+async fn turn<R: Room>(
+    room: Arc<R>,
+    queue: KeyQueue<R::Key>,
+    limits: Limits,
+    meters: RoomMeters,
+    stop: CancellationToken,
+) {
     let parallelism = limits.parallelism.max(1);
     let mut passes = JoinSet::new();
-    let mut resync_at = limits.resync.map(|period| Instant::now() + jittered(period));
+    let next_resync = || limits.resync.map(|period| Instant::now() + jittered(period));
+    let (mut stopped, mut resync) = (pin!(stop.cancelled()), pin!(at(next_resync())));
     while !stop.is_cancelled() {
         while passes.len() < parallelism {
             let Some(key) = queue.take(Instant::now()) else { break };
@@ -134,16 +153,16 @@ pub async fn run<R: Room>(
         let free = passes.len() < parallelism;
         tokio::select! {
             biased; // stopping wins over more work
-            () = stop.cancelled() => {}
+            () = stopped.as_mut() => {}
             Some(ended) = passes.join_next() => if let Err(error) = ended {
                 error!(room = R::NAME, error = %error, "Pass ended outside its guard");
             },
             () = queue.changed(), if free => {}
             () = at(queue.next_due()), if free => {}
-            () = at(resync_at) => {
+            () = resync.as_mut() => {
                 debug!(room = R::NAME, "Slow resync");
                 queue.enqueue_known();
-                resync_at = limits.resync.map(|period| Instant::now() + jittered(period));
+                resync.set(at(next_resync()));
             }
         }
     }
@@ -166,7 +185,9 @@ async fn at(instant: Option<Instant>) {
 async fn pass<R: Room>(room: Arc<R>, queue: KeyQueue<R::Key>, key: R::Key, meters: RoomMeters) {
     let span = info_span!("pass", room = R::NAME, key = %key);
     let begun = Instant::now();
-    let guarded = AssertUnwindSafe(async { room.reconcile(&key).await }).catch_unwind();
+    // On the heap at once: what it takes to write to the API server is large, and a task's future is copied several times
+    // before and after it runs.
+    let guarded = AssertUnwindSafe(Box::pin(async { room.reconcile(&key).await })).catch_unwind();
     let result = guarded.instrument(span.clone()).await;
     let (outcome, verdict) = judge(&result);
     meters.record(outcome, begun.elapsed());

@@ -120,11 +120,12 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
     pub fn enqueue_all(&self, keys: impl IntoIterator<Item = K>) {
         let now = Instant::now();
         let mut state = self.lock();
+        let mut changed = false;
         for key in keys {
-            state.event(key, now, self.0.pacing.min_interval);
+            changed |= state.event(key, now, self.0.pacing.min_interval);
         }
         drop(state);
-        self.0.changed.notify_one();
+        self.tell(changed);
     }
 
     /// Looks at `key` again in `delay`, or with the first pass that starts before: one timer per key, the
@@ -135,13 +136,20 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
     }
 
     pub(super) fn enqueue_at(&self, key: K, now: Instant) {
-        self.lock().event(key, now, self.0.pacing.min_interval);
-        self.0.changed.notify_one();
+        let changed = self.lock().event(key, now, self.0.pacing.min_interval);
+        self.tell(changed);
     }
 
     pub(super) fn enqueue_later(&self, key: K, due: Instant) {
-        self.lock().remind(key, due);
-        self.0.changed.notify_one();
+        let changed = self.lock().remind(key, due);
+        self.tell(changed);
+    }
+
+    /// Wakes the engine, if there is something to take or to wait for that was not there before.
+    fn tell(&self, changed: bool) {
+        if changed {
+            self.0.changed.notify_one();
+        }
     }
 
     /// Keys whose pass an earlier engine cut off become ready again.
@@ -179,11 +187,10 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
         self.lock().take(now)
     }
 
-    /// Ends the pass of `key`; returns its failures in a row. `roll` is the jitter of [`Backoff::delay`].
+    /// Ends the pass of `key`; returns its failures in a row. `roll` is the jitter of [`Backoff::delay`]. The engine hears
+    /// of it by the end of the pass's task.
     pub(super) fn finish(&self, key: &K, verdict: Verdict, now: Instant, roll: f64) -> u32 {
-        let failures = self.lock().finish(key, verdict, now, &self.0.pacing, roll);
-        self.0.changed.notify_one();
-        failures
+        self.lock().finish(key, verdict, now, &self.0.pacing, roll)
     }
 
     /// Keeps `gauge` at the number of keys that wait for a free pass.
@@ -200,23 +207,31 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
 }
 
 impl<K: Clone + Eq + Hash + Ord> State<K> {
-    fn event(&mut self, key: K, now: Instant, min_interval: Option<Duration>) {
+    /// Whether a key became ready, or a timer was set. A key that waits or runs already is no news to the engine.
+    fn event(&mut self, key: K, now: Instant, min_interval: Option<Duration>) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         match &mut entry.phase {
-            Phase::Ready => {}
-            Phase::Running { again } => *again = true,
+            Phase::Ready => false,
+            Phase::Running { again } => {
+                *again = true;
+                false
+            }
             Phase::Idle => match entry.started.zip(min_interval).map(|(at, gap)| at + gap) {
                 Some(earliest) if earliest > now => self.remind(key, earliest),
-                _ => self.make_ready(key),
+                _ => {
+                    self.make_ready(key);
+                    true
+                }
             },
         }
     }
 
-    /// Sets the timer of `key` to `due` unless an earlier one, or a pass that is about to start, makes it moot.
-    fn remind(&mut self, key: K, due: Instant) {
+    /// Sets the timer of `key` to `due` unless an earlier one, or a pass that is about to start, makes it moot. Whether it did
+    /// and the key does not run: the timer of one that runs begins to count at its end.
+    fn remind(&mut self, key: K, due: Instant) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.phase == Phase::Ready || entry.timer.is_some_and(|timer| timer <= due) {
-            return;
+            return false;
         }
         let waits = entry.phase == Phase::Idle;
         let replaced = entry.timer.replace(due);
@@ -226,6 +241,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
             }
             self.timers.insert((due, key));
         }
+        waits
     }
 
     fn make_ready(&mut self, key: K) {

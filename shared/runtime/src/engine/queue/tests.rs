@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
@@ -161,6 +162,32 @@ fn a_thousand_events_of_one_key_are_one_pass() {
     assert_eq!(queue.take(now), None);
     queue.finish(&"a", Verdict::Done, now, 0.0);
     assert_eq!(queue.take(now), None);
+}
+
+#[test]
+fn the_engine_is_woken_only_for_what_it_has_not_seen() {
+    let queue = KeyQueue::default();
+    let now = Instant::now();
+    let is_woken = || queue.changed().now_or_never().is_some();
+    queue.enqueue_all([]);
+    assert!(!is_woken(), "nothing happened");
+    queue.enqueue_at("a", now);
+    assert!(is_woken());
+    queue.enqueue_at("a", now);
+    assert!(!is_woken(), "it is ready already");
+    assert_eq!(queue.take(now), Some("a"));
+    queue.enqueue_all(["a"]);
+    queue.enqueue_later("a", now + GAP);
+    assert!(!is_woken(), "it runs, and its end is heard of");
+    queue.finish(&"a", Verdict::Done, now, 0.0);
+    assert_eq!(queue.take(now), Some("a"));
+    queue.finish(&"a", Verdict::Done, now, 0.0);
+    queue.enqueue_later("a", now + 2 * GAP);
+    assert!(is_woken(), "there is a time to wait for");
+    queue.enqueue_later("a", now + 3 * GAP);
+    assert!(!is_woken(), "an earlier time stands");
+    queue.enqueue_later("a", now + GAP);
+    assert!(is_woken());
 }
 
 #[test]
