@@ -115,6 +115,19 @@ pub fn slim_metadata<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Resul
     })
 }
 
+/// For the answers of writes of which only the new version is wanted: keeps that, and reads nothing else.
+pub fn version_alone<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let Version { resource_version } = Version::deserialize(deserializer)?;
+    Ok(ObjectMeta { resource_version, ..ObjectMeta::default() })
+}
+
+/// What [`version_alone`] keeps.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    resource_version: Option<String>,
+}
+
 /// What [`slim_metadata`] keeps.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

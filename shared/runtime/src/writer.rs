@@ -6,12 +6,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
-use std::future::Future;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::core::Status;
+use kube::core::{Request, Status};
 use kube::{Api, Resource};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -195,9 +197,9 @@ impl WriteMetrics {
 }
 
 /// Bounds of written types, written once.
-pub trait Writable: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+pub trait Writable: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync {}
 
-impl<K> Writable for K where K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {}
+impl<K> Writable for K where K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync {}
 
 impl Writer {
     /// A writer that owns the fields it applies as `manager`.
@@ -231,10 +233,10 @@ impl Writer {
         &self,
         api: &Api<K>,
         name: &str,
-        partial: &(impl Serialize + Debug),
+        partial: &(impl Serialize + Debug + Sync),
     ) -> Result<K, WriteError> {
         let params = PatchParams::apply(self.manager).force();
-        self.write::<K, K>("apply", api.patch(name, &params, &Patch::Apply(partial))).await
+        self.write(K::kind(&()), "apply", api.patch(name, &params, &Patch::Apply(partial)).boxed()).await
     }
 
     /// [`Writer::apply`] on the status subresource, for kinds that have one. There the API server does not look at
@@ -243,10 +245,12 @@ impl Writer {
         &self,
         api: &Api<K>,
         name: &str,
-        partial: &(impl Serialize + Debug),
+        partial: &(impl Serialize + Debug + Sync),
     ) -> Result<K, WriteError> {
         let params = PatchParams::apply(self.manager).force();
-        self.write::<K, K>("apply_status", api.patch_status(name, &params, &Patch::Apply(partial))).await
+        let patch = Patch::Apply(partial);
+        let request = api.patch_status(name, &params, &patch).boxed();
+        self.write(K::kind(&()), "apply_status", request).await
     }
 
     /// Changes `name` by a JSON merge patch: for fields without owner semantics, such as one annotation or the
@@ -255,10 +259,10 @@ impl Writer {
         &self,
         api: &Api<K>,
         name: &str,
-        patch: &(impl Serialize + Debug),
+        patch: &(impl Serialize + Debug + Sync),
     ) -> Result<K, WriteError> {
         let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        self.write::<K, K>("merge", api.patch(name, &params, &Patch::Merge(patch))).await
+        self.write(K::kind(&()), "merge", api.patch(name, &params, &Patch::Merge(patch)).boxed()).await
     }
 
     /// [`Writer::merge`] on the status subresource. The API server takes changed metadata of a Node there too, from those who
@@ -267,16 +271,28 @@ impl Writer {
         &self,
         api: &Api<K>,
         name: &str,
-        patch: &(impl Serialize + Debug),
+        patch: &(impl Serialize + Debug + Sync),
     ) -> Result<K, WriteError> {
         let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        self.write::<K, K>("merge_status", api.patch_status(name, &params, &Patch::Merge(patch))).await
+        let patch = Patch::Merge(patch);
+        let request = api.patch_status(name, &params, &patch).boxed();
+        self.write(K::kind(&()), "merge_status", request).await
     }
 
-    /// Creates `object`; [`WriteError::Exists`] if there is one of its name.
-    pub async fn create<K: Writable + Serialize>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
+    /// Creates `object`; [`WriteError::Exists`] if there is one of its name. The answer is read as `K`, which may be less than
+    /// what was sent.
+    pub async fn create<K: Writable>(
+        &self,
+        api: &Api<K>,
+        object: &(impl Serialize + Sync),
+    ) -> Result<K, WriteError> {
         let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
-        self.write::<K, K>("create", api.create(&params, object)).await
+        let request = async {
+            let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+            let request = Request::new(api.resource_url()).create(&params, body);
+            api.clone().into_client().request(request.map_err(kube::Error::BuildRequest)?).await
+        };
+        self.write(K::kind(&()), "create", request.boxed()).await
     }
 
     /// Deletes `name` if it is the `expected` object, else [`WriteError::Conflict`]; that it is gone already is
@@ -292,16 +308,18 @@ impl Writer {
             preconditions: Some(Preconditions { uid, resource_version }),
             ..DeleteParams::default()
         };
-        match self.write::<K, _>("delete", api.delete(name, &params)).await {
+        match self.write(K::kind(&()), "delete", api.delete(name, &params).boxed()).await {
             Ok(_) | Err(WriteError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn write<K: Writable, T>(
+    /// The request is on the heap: it is large, and handed on a few times.
+    async fn write<T>(
         &self,
+        kind: Cow<'_, str>,
         verb: &'static str,
-        request: impl Future<Output = kube::Result<T>>,
+        request: BoxFuture<'_, kube::Result<T>>,
     ) -> Result<T, WriteError> {
         let result = match &self.leadership {
             None => in_time(self.deadline, request).await,
@@ -314,17 +332,13 @@ impl Writer {
             },
         };
         let label = result.as_ref().map_or_else(WriteError::label, |_| "ok");
-        let labels =
-            [("kind", K::kind(&()).into_owned()), ("verb", verb.to_owned()), ("result", label.to_owned())];
+        let labels = [("kind", kind.into_owned()), ("verb", verb.to_owned()), ("result", label.to_owned())];
         self.metrics.writes.get_or_create(&labels).inc();
         result
     }
 }
 
-async fn in_time<T>(
-    deadline: Duration,
-    request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, WriteError> {
+async fn in_time<T>(deadline: Duration, request: BoxFuture<'_, kube::Result<T>>) -> Result<T, WriteError> {
     match timeout(deadline, request).await {
         Ok(result) => result.map_err(WriteError::from),
         Err(_elapsed) => Err(WriteError::Deadline(deadline)),

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
-use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// An object, or what is known of one that cannot be read.
@@ -50,19 +50,41 @@ impl<'de, K: Resource + DeserializeOwned> Visitor<'de> for Eyes<K> {
     /// The only entry is the text. The server writes the type of an event first (`WatchEvent` in k8s.io/apimachinery
     /// `meta/v1/types.go`), so this is how all of its objects come.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Guarded<K>, A::Error> {
-        let text = match map.next_entry::<String, String>()? {
-            Some((key, text)) if key == RAW => text,
-            _ => return Err(A::Error::custom("an object that is not there as text")),
-        };
-        if let Ok(object) = serde_json::from_str(&text) {
-            return Ok(Guarded(Ok(object)));
+        match map.next_key::<Cow<'_, str>>()? {
+            Some(key) if key == RAW => map.next_value_seed(Text(PhantomData)),
+            _ => Err(A::Error::custom("an object that is not there as text")),
         }
-        // Once more for what is wrong with it: of a tree the error names no line and column, which nobody sees.
-        of_tree(&serde_json::from_str(&text).map_err(A::Error::custom)?)
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Guarded<K>, D::Error> {
         of_tree(&serde_json::Value::deserialize(deserializer)?)
+    }
+}
+
+/// Reads an object from its text, where that lies.
+struct Text<K>(PhantomData<K>);
+
+impl<'de, K: Resource + DeserializeOwned> DeserializeSeed<'de> for Text<K> {
+    type Value = Guarded<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Guarded<K>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<K: Resource + DeserializeOwned> Visitor<'_> for Text<K> {
+    type Value = Guarded<K>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the text of an object")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Guarded<K>, E> {
+        if let Ok(object) = serde_json::from_str(text) {
+            return Ok(Guarded(Ok(object)));
+        }
+        // Once more for what is wrong with it: of a tree the error names no line and column, which nobody sees.
+        of_tree(&serde_json::from_str(text).map_err(E::custom)?)
     }
 }
 
