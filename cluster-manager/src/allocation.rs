@@ -544,15 +544,15 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
     let wake = &book.wake;
     let woken = wake.clone();
     let nads = sources.nads.on_change(move |change| woken.nad(change.key));
-    let woken = wake.clone();
+    let annotated = book.clone();
     let nodes = sources.nodes.on_change(move |change| {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         // One without a value before and after could not be read, and is gone or back now.
         let is_news = old.zip(new).is_none_or(|(old, new)| {
-            old.uid != new.uid || old.labels != new.labels || old.annotations != new.annotations
+            old.uid != new.uid || old.labels != new.labels || annotated.lock().is_news(change.key, old, new)
         });
         if is_news {
-            woken.nodes([change.key.clone()]);
+            annotated.wake.nodes([change.key.clone()]);
         }
     });
     // What a definition says beyond its network object counts once the object says so too.
@@ -568,14 +568,14 @@ fn subscribe(sources: Sources, book: &Book, statuses: &Statuses) -> Sources {
     let (woken, room) = (wake.clone(), statuses.clone());
     let udns = sources.udns.on_change(move |change| {
         on_tenant(change.key, change.old.as_deref(), change.new.as_deref());
-        if !room.is_echo(change.key, change.old.as_deref(), change.new.as_deref()) {
+        if room.is_news(change.key, change.old.as_deref(), change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }
     });
     let (woken, room) = (wake.clone(), statuses.clone());
     let cudns = sources.cudns.on_change(move |change| {
         on_cluster(change.key, change.old.as_deref(), change.new.as_deref());
-        if !room.is_echo(change.key, change.old.as_deref(), change.new.as_deref()) {
+        if room.is_news(change.key, change.old.as_deref(), change.new.as_deref()) {
             woken.statuses([change.key.network()]);
         }
     });

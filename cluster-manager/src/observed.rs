@@ -17,7 +17,7 @@ pub(crate) mod pod;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
+use causeway_api::nad::GatewayMode;
 use causeway_net::activity;
 use causeway_net::namespaces::NamespaceSelector;
 use causeway_net::network::name::{NadKey, Namespace, NodeName};
@@ -29,7 +29,7 @@ use kube::{Api, Client};
 
 use self::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
 use self::index::Index;
-use self::nad::Nad;
+use self::nad::{Nad, WatchedNad};
 use self::place::{Node, Place, WatchedNamespace, WatchedNode};
 use self::pod::{Pod, WatchedPod};
 use crate::written::Written;
@@ -38,7 +38,7 @@ use crate::written::Written;
 pub(crate) struct Sources {
     pub(crate) udns: Watch<WatchedUdn, CrKey, Cr>,
     pub(crate) cudns: Watch<WatchedCudn, CrKey, Cr>,
-    pub(crate) nads: Watch<NetworkAttachmentDefinition, NadKey, Nad>,
+    pub(crate) nads: Watch<WatchedNad, NadKey, Nad>,
     pub(crate) namespaces: Watch<WatchedNamespace, Namespace, Place>,
     pub(crate) nodes: Watch<WatchedNode, NodeName, Node>,
     pub(crate) pods: Watch<WatchedPod, NamespacedName, Pod>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway_api::annotation::{network as nad_annotation, node as node_annotation};
-use causeway_api::nad::{Defaults, GatewayMode, NetworkAttachmentDefinition};
+use causeway_api::nad::{Defaults, GatewayMode};
 use causeway_net::activity::Mode;
 use causeway_net::ipam::nodes::HostRange;
 use causeway_net::network::name::{NadKey, NetworkName, NodeName};
@@ -22,7 +22,7 @@ use super::connect::ConnectName;
 use super::egress::{EgressIpName, Needs};
 use super::ledger::{ClusterPlan, Fare, Joined, Ledger, NodeVerdict, Starved};
 use crate::observed::fixtures::pod_on;
-use crate::observed::nad::Nad;
+use crate::observed::nad::{Nad, WatchedNad};
 use crate::observed::place::Node;
 use crate::observed::pod::Pod;
 
@@ -118,7 +118,7 @@ impl World {
             json!([{"apiVersion": "k8s.ovn.org/v1", "kind": kind, "name": name, "uid": format!("uid-{name}"),
                 "controller": true}])
         });
-        let object: NetworkAttachmentDefinition = serde_json::from_value(json!({
+        let object: WatchedNad = serde_json::from_value(json!({
             "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
             "metadata": {"namespace": nad_key.namespace().as_str(), "name": nad_key.name(), "uid": format!("uid-{key}"),
                 "ownerReferences": owners},

@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use super::ledger::{Identity, Joined};
 use super::{Book, Wake};
 use crate::observed::cr::CrKey;
-use crate::observed::nad::Nad;
+use crate::observed::nad::{Nad, WatchedNad};
 use crate::observed::{Stores, Unreadable};
 
 /// Brings networks in and out, by NetworkAttachmentDefinition.
@@ -178,8 +178,7 @@ impl Nads {
 
     async fn create_default(&self, key: &NadKey) -> Result<(), NadError> {
         let spec = NetworkAttachmentDefinitionSpec { config: DEFAULT_NETWORK_CONFIG.to_owned() };
-        let api: Api<NetworkAttachmentDefinition> =
-            Api::namespaced(self.client.clone(), key.namespace().as_str());
+        let api: Api<WatchedNad> = Api::namespaced(self.client.clone(), key.namespace().as_str());
         let nad = NetworkAttachmentDefinition::new(key.name(), spec);
         match self.writer.create(&api, &nad).await {
             Ok(_) | Err(WriteError::Exists(_)) => Ok(()),
@@ -294,8 +293,7 @@ impl Nads {
         let patch = json!({"metadata": {
             "uid": nad.uid, "resourceVersion": nad.version, "annotations": changes,
         }});
-        let api: Api<NetworkAttachmentDefinition> =
-            Api::namespaced(self.client.clone(), key.namespace().as_str());
+        let api: Api<WatchedNad> = Api::namespaced(self.client.clone(), key.namespace().as_str());
         match self.writer.merge(&api, key.name(), &patch).await {
             Ok(written) => {
                 if let Some(written) = Nad::of(written, self.stores.mode()) {

@@ -1,6 +1,6 @@
 //! Nodes: each carries its id and its subnet of every network, in one patch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use causeway_api::annotation::node as node_annotation;
@@ -13,19 +13,19 @@ use causeway_runtime::writer::{WriteError, Writer};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{Book, Wake};
 use crate::observed::cr::CrKey;
-use crate::observed::place::{Node, WatchedNode};
+use crate::observed::place::{AnsweredNode, Node};
 use crate::observed::{Stores, Unreadable};
 
 /// Annotates Nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
-    api: Api<WatchedNode>,
+    api: Api<AnsweredNode>,
     writer: Writer,
     book: Book,
     stores: Stores,
@@ -100,19 +100,17 @@ impl Room for Nodes {
         }
         let changes_of_subnets =
             verdict.changes.get(node_annotation::NODE_SUBNETS).map(|text| text.clone().unwrap_or_default());
-        let changes: Map<String, Value> =
-            verdict.changes.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
-        let patch = json!({"metadata": {
-            "uid": node.uid, "resourceVersion": node.version, "annotations": changes,
-        }});
+        let (uid, resource_version) = (&node.uid, &node.version);
+        let patch =
+            NodePatch { metadata: PatchMeta { uid, resource_version, annotations: &verdict.changes } };
         let begun = Instant::now();
         self.book.pace.annotated(name, begun);
         match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
             Ok(written) => {
                 self.measure(&node, changes_of_subnets, begun.elapsed());
-                if let Some(written) = Node::of(written) {
-                    self.stores.written_nodes.remember(name, written);
-                }
+                // Nobody else changed it meanwhile: the API server would have refused.
+                let annotated = node.annotated(written.version(), verdict.changes);
+                self.stores.written_nodes.remember(name, annotated);
                 debug!(node = %name, "Node annotated");
                 Ok(requeue)
             }
@@ -120,6 +118,20 @@ impl Room for Nodes {
             Err(source) => Err(NodeError::Annotate { node: name.clone(), source }),
         }
     }
+}
+
+/// A change of annotations of one Node in one version; those that are none are removed.
+#[derive(Debug, Serialize)]
+struct NodePatch<'p> {
+    metadata: PatchMeta<'p>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PatchMeta<'p> {
+    uid: &'p str,
+    resource_version: &'p Option<String>,
+    annotations: &'p BTreeMap<&'static str, Option<String>>,
 }
 
 /// How long it is until then; never less than nothing.

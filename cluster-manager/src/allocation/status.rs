@@ -161,9 +161,18 @@ impl Statuses {
         }
     }
 
-    /// Whether a change of an object is no more than the echo of what it was told.
-    pub(super) fn is_echo(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) -> bool {
-        self.expected.are_echoed(key, old, new)
+    /// Whether a change of an object concerns what is told here. Most changes are finalizers, conditions of others and what this
+    /// process wrote itself.
+    pub(super) fn is_news(&self, key: &CrKey, old: Option<&Cr>, new: Option<&Cr>) -> bool {
+        let Some((old, new)) = old.zip(new) else { return true };
+        let is_other =
+            old.uid != new.uid || old.generation != new.generation || old.terminating != new.terminating;
+        let own = [NetworkCondition::NetworkAllocationSucceeded, NetworkCondition::NodesSelected];
+        let says_otherwise = own
+            .map(NetworkCondition::as_str)
+            .iter()
+            .any(|type_| condition::find(&old.conditions, type_) != condition::find(&new.conditions, type_));
+        is_other || (says_otherwise && !self.expected.are_met_by(key, &new.conditions))
     }
 }
 

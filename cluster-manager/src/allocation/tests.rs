@@ -23,6 +23,7 @@ use super::*;
 use crate::observed::fixtures::{
     Seen, cluster, cudn, foreign_nad, layer3, pod, primary_config, primary_namespace, terminating, udn, with,
 };
+use crate::observed::place::Node;
 
 /// The three rooms and what they asked for and told.
 struct Rig {
@@ -195,6 +196,33 @@ async fn a_node_is_annotated_in_one_patch_that_rests_on_the_newest_version() {
     assert_eq!(&second[0].1["metadata"]["annotations"], annotations, "the same, and nobody else's");
     nodes.reconcile(&"n1".into()).await.unwrap();
     assert_eq!(next.asked(), []);
+}
+
+#[tokio::test]
+async fn the_echo_of_an_annotation_is_no_news_and_what_others_change_is() {
+    let rig = rig(&blue(), Mode::Everywhere, None, None);
+    let (name, read) =
+        (NodeName::from("n1"), |node: Value| Node::of(serde_json::from_value(node).unwrap()).unwrap());
+    let before = read(node("n1", "3", json!({})));
+    rig.nodes.reconcile(&name).await.unwrap();
+    let written = rig.asked().remove(0).1["metadata"]["annotations"].clone();
+    let with_subnets = |subnets: &Value, node_id: &str| {
+        let mut annotations = written.clone();
+        annotations[node_annotation::NODE_SUBNETS] = subnets.clone();
+        annotations[node_annotation::NODE_ID] = json!(node_id);
+        read(node("n1", "5", annotations))
+    };
+    let subnets = &written[node_annotation::NODE_SUBNETS];
+    let (after, id) =
+        (read(node("n1", "4", written.clone())), written[node_annotation::NODE_ID].as_str().unwrap());
+    let is_news = |old: &Node, new: &Node| rig.book.lock().is_news(&name, old, new);
+    assert!(is_news(&before, &after), "more than its subnets came");
+    assert!(!is_news(&after, &with_subnets(subnets, id)), "only the version is another");
+    let edited = with_subnets(&json!("{}"), id);
+    assert!(is_news(&after, &edited), "somebody edited it");
+    assert!(!is_news(&edited, &after), "it says what it was to say");
+    assert!(is_news(&edited, &with_subnets(subnets, "77")), "and something else changed");
+    assert!(rig.book.lock().is_news(&"other".into(), &edited, &after), "nobody has looked at that one");
 }
 
 #[tokio::test]
@@ -425,9 +453,33 @@ async fn a_new_generation_is_looked_at_though_its_condition_reads_as_before() {
         Cr::of_udn(serde_json::from_value(object).unwrap()).unwrap()
     };
     let (key, told, edited) = (CrKey::of_network(&network).unwrap(), of_generation(1), of_generation(2));
-    assert!(rig.statuses.is_echo(&key, Some(&told), Some(&told)), "its own write wakes nobody");
-    assert!(!rig.statuses.is_echo(&key, Some(&told), Some(&edited)));
-    assert!(!rig.statuses.is_echo(&key, None, Some(&told)));
+    let untold = Cr { conditions: Vec::new(), ..told.clone() };
+    assert!(!rig.statuses.is_news(&key, Some(&untold), Some(&told)), "its own write wakes nobody");
+    assert!(rig.statuses.is_news(&key, Some(&told), Some(&edited)));
+    assert!(rig.statuses.is_news(&key, None, Some(&told)));
+}
+
+#[tokio::test]
+async fn finalizers_and_conditions_of_others_are_no_news_and_a_condition_that_somebody_took_is() {
+    let rig = rig(&blue(), Mode::Everywhere, None, None);
+    let network: NetworkName = "blue_net".into();
+    rig.statuses.reconcile(&network).await.unwrap();
+    let object = with(blue().udns.remove(0), "/status", rig.asked()[0].1["status"].clone());
+    let told = Cr::of_udn(serde_json::from_value(object).unwrap()).unwrap();
+    let key = CrKey::of_network(&network).unwrap();
+    let of_others = Cr { finalizers: vec!["x".to_owned()], ..told.clone() };
+    assert!(!rig.statuses.is_news(&key, Some(&told), Some(&of_others)));
+    let mut created = told.clone();
+    created.conditions[0].type_ = "NetworkCreated".to_owned();
+    let both = Cr { conditions: [&told, &created].map(|cr| cr.conditions[0].clone()).into(), ..told.clone() };
+    assert!(!rig.statuses.is_news(&key, Some(&told), Some(&both)));
+    assert!(rig.statuses.is_news(&key, Some(&both), Some(&created)), "somebody took it away");
+    let mut edited = told.clone();
+    edited.conditions[0].message = "x".to_owned();
+    assert!(rig.statuses.is_news(&key, Some(&told), Some(&edited)), "somebody wrote something else");
+    assert!(!rig.statuses.is_news(&key, Some(&edited), Some(&told)), "it says again what it should");
+    let going = Cr { terminating: true, ..told.clone() };
+    assert!(rig.statuses.is_news(&key, Some(&told), Some(&going)));
 }
 
 #[tokio::test]

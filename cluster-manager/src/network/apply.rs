@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use causeway_api::condition::Wanted;
 use causeway_api::manager::FieldManager;
-use causeway_api::nad::{GatewayMode, NetworkAttachmentDefinition};
+use causeway_api::nad::GatewayMode;
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_net::network::name::{NadKey, Namespace};
 use causeway_runtime::engine::{Retry, Retryable};
@@ -27,7 +27,7 @@ use crate::allocation::Book;
 use crate::observed::Stores;
 use crate::observed::cr::{Cr, CrKey, WatchedCudn, WatchedUdn};
 use crate::observed::index::Cause;
-use crate::observed::nad::Nad;
+use crate::observed::nad::{Nad, WatchedNad};
 
 /// NetworkAttachmentDefinitions of one network that are written at a time.
 const WIDTH: usize = 8;
@@ -90,7 +90,7 @@ impl Hand {
         Self { writer, client, mode, stores, book, claims: Claims::default() }
     }
 
-    fn nads(&self, namespace: &Namespace) -> Api<NetworkAttachmentDefinition> {
+    fn nads(&self, namespace: &Namespace) -> Api<WatchedNad> {
         Api::namespaced(self.client.clone(), namespace.as_str())
     }
 

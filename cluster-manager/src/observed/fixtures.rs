@@ -105,7 +105,7 @@ impl Stores {
 
 /// A NetworkAttachmentDefinition as the rooms see it.
 pub(crate) fn nad_of(object: &Value, mode: GatewayMode) -> (NadKey, Nad) {
-    let nad: NetworkAttachmentDefinition = serde_json::from_value(object.clone()).unwrap();
+    let nad: WatchedNad = serde_json::from_value(object.clone()).unwrap();
     (nad::key(&nad.metadata).unwrap(), Nad::of(nad, mode).unwrap())
 }
 

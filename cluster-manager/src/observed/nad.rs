@@ -3,13 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use causeway_api::nad::{Config, GatewayMode, NetworkAttachmentDefinition, ReadError};
+use causeway_api::nad::{
+    Config, GatewayMode, NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec, ReadError,
+};
 use causeway_api::network_condition::NETWORK_FINALIZER;
 use causeway_net::network::name::{NadKey, Namespace, NetworkName};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use serde::Deserialize;
+
 use super::cr::CrKey;
 use crate::written::Versioned;
+
+/// The watched part of a NetworkAttachmentDefinition: all but what its metadata says of field managers.
+#[derive(Clone, Debug, Deserialize, kube::Resource)]
+#[resource(inherit = NetworkAttachmentDefinition)]
+pub(crate) struct WatchedNad {
+    #[serde(default, deserialize_with = "causeway_runtime::watch::slim_metadata")]
+    pub(crate) metadata: ObjectMeta,
+    spec: NetworkAttachmentDefinitionSpec,
+}
 
 /// The object that controls a NetworkAttachmentDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +67,10 @@ pub(crate) fn key(meta: &ObjectMeta) -> Option<NadKey> {
 
 impl Nad {
     /// From the API object; none for one without uid, which the API server never sends.
-    pub(crate) fn of(nad: NetworkAttachmentDefinition, mode: GatewayMode) -> Option<Self> {
-        let content = nad.read(mode).map(Arc::new).map_err(Arc::new);
-        let namespace = Namespace::from(nad.metadata.namespace.as_deref()?);
+    pub(crate) fn of(nad: WatchedNad, mode: GatewayMode) -> Option<Self> {
+        let key = key(&nad.metadata)?;
+        let content = Config::read(&nad.spec.config, &key.to_string(), mode);
+        let (content, namespace) = (content.map(Arc::new).map_err(Arc::new), key.namespace());
         let owners = nad.metadata.owner_references.unwrap_or_default();
         Some(Self {
             uid: nad.metadata.uid?,
@@ -64,7 +78,7 @@ impl Nad {
             created: nad.metadata.creation_timestamp.map_or(0, |time| time.0.as_second()),
             labels: nad.metadata.labels.unwrap_or_default(),
             annotations: nad.metadata.annotations.unwrap_or_default(),
-            controller: owners.iter().find_map(|owner| controller(owner, &namespace)),
+            controller: owners.iter().find_map(|owner| controller(owner, namespace)),
             owners,
             finalizers: nad.metadata.finalizers.unwrap_or_default(),
             terminating: nad.metadata.deletion_timestamp.is_some(),

@@ -29,6 +29,22 @@ impl Ledger {
         }
     }
 
+    /// Whether the annotations of a node changed, and in more than what it was to be annotated with.
+    pub(in crate::allocation) fn is_news(&self, name: &NodeName, old: &Node, new: &Node) -> bool {
+        let changed: Vec<&str> = old.changed_annotations(new);
+        let is_wanted = || {
+            let entry = self.nodes.get(name).filter(|entry| entry.read);
+            entry.is_some_and(|entry| {
+                entry.text.as_ref() == new.annotations.get(node_annotation::NODE_SUBNETS)
+            })
+        };
+        match changed.as_slice() {
+            [] => false,
+            [node_annotation::NODE_SUBNETS] => !is_wanted(),
+            _ => true,
+        }
+    }
+
     /// Looks at a node that exists. `annotations` are what it has now.
     pub(in crate::allocation) fn node(
         &mut self,
