@@ -114,6 +114,9 @@ impl Default for Limits {
 /// Runs `room` on the keys of `queue` until `stop` is cancelled and running passes have ended or
 /// [`Limits::drain`] is over. A queue has one engine at a time: a second one on the same queue would steal its
 /// wake-ups. One that follows takes up the keys whose passes the one before cut off.
+///
+/// # Cancellation
+/// Cuts off the passes that run.
 pub async fn run<R: Room>(
     room: R,
     queue: KeyQueue<R::Key>,

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use causeway_api::cudn::ClusterUserDefinedNetwork;
@@ -21,6 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::super::audit::Write;
+use super::super::process::cpu;
 use super::field::{Round, make_namespaces, make_one};
 use super::rerun::{Empty, Known, LOGIN, NETWORKS, Step, creation, known, lanes, manager};
 use super::sight::{PATIENCE, Sight, follow};
@@ -71,6 +73,11 @@ impl Beside {
     /// Makes namespaces for networks to come.
     pub(super) async fn make_namespaces(&self, names: &[String]) -> anyhow::Result<()> {
         make_namespaces(&self.api, names).await
+    }
+
+    /// CPU time of the client so far.
+    pub(super) fn spent(&self) -> anyhow::Result<Duration> {
+        cpu(&self.client)
     }
 
     /// Makes one network, for which the cluster manager wrote this: how long until it is created, and until it is on all Nodes.

@@ -78,7 +78,7 @@ pub(super) async fn one_after_the_other(
     let so_far = field.crowd.audit.writes_since(Mark::START)?;
     let mut plain = Beside::open(NODES, present, so_far).await?;
     plain.make_namespaces(&singles).await?;
-    let (mark, before) = (field.crowd.audit.mark()?, field.spent()?);
+    let (mark, before, before_plain) = (field.crowd.audit.mark()?, field.spent()?, plain.spent()?);
     let (mut ours, mut theirs) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
     let mut repeated = 0;
     for name in &singles {
@@ -90,6 +90,7 @@ pub(super) async fn one_after_the_other(
     }
     field.quiet().await?;
     let spent = field.spent()?.saturating_sub(before);
+    let spent_plain = plain.spent()?.saturating_sub(before_plain);
     let carried_out = field.crowd.audit.writes_since(mark)?.len();
     ensure!(repeated == carried_out, "the plain client repeated {repeated} of {carried_out} writes");
     let writes = field.writes(mark)?;
@@ -100,8 +101,9 @@ pub(super) async fn one_after_the_other(
     session.tell(taken.incumbent(created_there))?;
     let taken = Taken::times(named(SUBNETS, among), &subnets(&ours)).beside(&subnets(&theirs));
     session.tell(taken.incumbent(subnets_there).goal(Goal::median(25.0)).goal(Goal::ratio(1.3)))?;
-    let each = spent / u32::try_from(rounds).context("a number of rounds")?;
-    let taken = Taken::times(named(CPU, among), &[each]).incumbent(cpu_there);
+    let count = u32::try_from(rounds).context("a number of rounds")?;
+    let taken = Taken::times(named(CPU, among), &[spent / count]).beside(&[spent_plain / count]);
+    let taken = taken.incumbent(cpu_there);
     session.tell(taken.goal(Goal::max(budget.as_secs_f64() * 1000.0)))?;
     let each = figure(writes.len())? / figure(rounds)?;
     if each > 7.0 {
