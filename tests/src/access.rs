@@ -8,10 +8,11 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use causeway_api::label::PRIMARY_NETWORK;
 use causeway_rig::{Rig, Side};
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ServiceAccount};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, ResourceExt};
@@ -25,6 +26,9 @@ pub const NAMESPACE: &str = "ovn-kubernetes";
 pub const CARDS: &str = "causeway-dpus";
 /// Annotation of a Node with the user name of its card.
 pub const DPU_IDENTITY: &str = "causeway.internal/dpu-identity";
+
+/// How long the API server may hold on to a policy that is gone.
+const LIFTED: Duration = Duration::from_secs(30);
 
 /// A kept rig lives longer than an hour.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
@@ -63,6 +67,21 @@ pub async fn install(rig: &Rig) -> anyhow::Result<()> {
     rig.apply(&manifests::folder("rbac")?).await?;
     rig.apply(&manifests::folder("admission")?).await?;
     Ok(())
+}
+
+/// Lifts the policy that the label of namespaces with primary networks stays as it was made.
+///
+/// # Errors
+/// It is not there, or the API server goes on with it.
+pub async fn thaw_namespaces(rig: &Rig) -> anyhow::Result<()> {
+    let binding = "validatingadmissionpolicybinding/user-defined-networks-namespace-label-binding";
+    rig.kubectl(["delete", binding]).await?;
+    // The API server looks at its policies from time to time: until then it may hold on to one that is gone.
+    let namespaces: Api<Namespace> = Api::all(rig.client());
+    let label = Patch::Merge(json!({"metadata": {"labels": {PRIMARY_NETWORK: ""}}}));
+    let trial = PatchParams { dry_run: true, ..PatchParams::default() };
+    let look = || async { namespaces.patch("default", &trial, &label).await.map(drop) };
+    rig.wait_for("the API server to let namespaces change", LIFTED, look).await
 }
 
 /// The token of a program's pod on a node. The pod is made on first use.

@@ -144,8 +144,7 @@ async fn recorded(name: &'static str) -> anyhow::Result<()> {
     rig.apply(&manifests::folder("crds")?).await?;
     access::install(&rig).await?;
     // The recorded cluster had no such policy, and its labels changed.
-    let frozen = "validatingadmissionpolicybinding/user-defined-networks-namespace-label-binding";
-    rig.kubectl(["delete", frozen]).await?;
+    access::thaw_namespaces(&rig).await?;
     // Nor this namespace; one that is being deleted takes part in nothing.
     rig.kubectl(["delete", "namespace", "causeway-dpus", "--wait=false"]).await?;
     for namespace in NAMESPACES {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{cudn, layer2, layer3, nad, nad_path, node, node_path, plain, pod, tenant, udn};
 use crate::world::{DYNAMIC, World};
+use causeway_tests::access;
 use causeway_tests::control::{collection_of, path_of};
 use causeway_tests::rest::{MERGE_PATCH, send};
 
@@ -82,8 +83,7 @@ async fn comes_back() -> anyhow::Result<()> {
 async fn obstacles() -> anyhow::Result<()> {
     let world = World::start().await?;
     // The label could not be added with it.
-    let frozen = "validatingadmissionpolicybinding/user-defined-networks-namespace-label-binding";
-    world.rig.kubectl(["delete", frozen]).await?;
+    access::thaw_namespaces(&world.rig).await?;
     let team = &[("team", "a")][..];
     world
         .create_all(&[tenant("first", &[]), tenant("foreign", &[]), plain("bare", &[]), tenant("used", team)])
