@@ -57,7 +57,7 @@ use self::nads::Nads;
 use self::nodes::Nodes;
 use self::pace::Pace;
 use self::status::Statuses;
-use self::turns::Turns;
+use self::turns::{FIRST_WORD, Next, Turns};
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::nad::Nad;
 use crate::observed::{Sources, Stores};
@@ -92,9 +92,9 @@ pub(crate) struct AtWork<'b>(&'b Book, NetworkName);
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
-        let waited = self.0.pace.ends();
-        self.0.wake.nodes(waited);
-        if self.0.turns.ends(&self.1) {
+        let Next { nodes, status } = self.0.turns.ends(&self.1);
+        self.0.wake.nodes(self.0.pace.ends().into_iter().chain(nodes));
+        if status {
             self.0.wake.statuses([self.1.clone()]);
         }
     }
@@ -167,6 +167,15 @@ impl Book {
         self.pace.begins();
         self.turns.begins(network);
         AtWork(self, network.clone())
+    }
+
+    /// Wakes whoever has to do with what a change of a network stirred up; Nodes once the first word about it is said, if it is
+    /// being made.
+    fn stirred_of(&self, network: &NetworkName, mut stir: Stir) {
+        if self.turns.holds(network, &stir.nodes) {
+            self.wake.nodes_after(std::mem::take(&mut stir.nodes), FIRST_WORD);
+        }
+        self.wake.stirred(stir);
     }
 
     /// How long a Node has to wait for networks that come or go; none where it is its turn.
@@ -347,6 +356,13 @@ impl Wake {
     fn nodes(&self, names: impl IntoIterator<Item = NodeName>) {
         if self.leadership.leads() {
             self.nodes.enqueue_all(names);
+        }
+    }
+
+    /// Wakes these after that time, if nothing else does before.
+    fn nodes_after(&self, names: impl IntoIterator<Item = NodeName>, delay: Duration) {
+        if self.leadership.leads() {
+            names.into_iter().for_each(|name| self.nodes.enqueue_after(name, delay));
         }
     }
 

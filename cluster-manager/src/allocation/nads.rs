@@ -189,7 +189,10 @@ impl Nads {
     async fn join(&self, key: &NadKey, nad: &Nad, config: &Arc<Config>) -> Result<(), NadError> {
         let meant = self.meant(nad);
         let (joined, stir) = self.book.lock().join(key, nad, config, meant.as_ref(), Timestamp::now());
-        self.wake.stirred(stir);
+        match &joined {
+            Joined::Of { network, .. } => self.book.stirred_of(network, stir),
+            Joined::Pending | Joined::Refused(_) => self.wake.stirred(stir),
+        }
         self.book.relieve();
         match joined {
             Joined::Of { identity, network } => {

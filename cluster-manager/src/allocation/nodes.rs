@@ -33,6 +33,31 @@ pub(super) struct Nodes {
     recorder: Recorder,
 }
 
+/// A look at a Node: when it is over, the Node carries what was known at its beginning, or cannot.
+struct Look<'b> {
+    book: &'b Book,
+    node: &'b NodeName,
+    calls: u64,
+}
+
+impl<'b> Look<'b> {
+    fn new(book: &'b Book, node: &'b NodeName) -> Self {
+        Self { book, node, calls: book.turns.calls() }
+    }
+
+    /// Another look comes, and will be the one.
+    fn put_off(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Look<'_> {
+    fn drop(&mut self) {
+        let told = self.book.turns.looked_at(self.node, self.calls);
+        self.book.wake.statuses(told);
+    }
+}
+
 /// Why a look at a Node failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NodeError {
@@ -70,6 +95,7 @@ impl Room for Nodes {
     type Error = NodeError;
 
     async fn reconcile(&self, name: &NodeName) -> Result<Requeue, NodeError> {
+        let look = Look::new(&self.book, name);
         let node =
             self.stores.node(name).map_err(|error| NodeError::Unreadable { node: name.clone(), error })?;
         let Some(node) = node else {
@@ -79,6 +105,7 @@ impl Room for Nodes {
             return Ok(Requeue::Gone);
         };
         if let Some(wait) = self.book.waits(name) {
+            look.put_off();
             return Ok(Requeue::After(wait));
         }
         let now = Timestamp::now();

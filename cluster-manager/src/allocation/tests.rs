@@ -1,5 +1,7 @@
 //! Whole passes of the rooms over made snapshots, against an API server that answers with what it was sent.
 
+mod order;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 

@@ -165,11 +165,12 @@ async fn send_all(client: &Client, steps: &[Step], there: &mut HashMap<String, K
 }
 
 /// Which writes each write waits for, as with the cluster manager: those of one object go one after the other, each builds on
-/// the one before. Nodes are annotated for a network that has its definitions, and a network is told how it fares when it has
-/// them. Nothing else waits: its finalizer goes out with the definitions, and Nodes are annotated while it is told.
+/// the one before. A network is told that it is made when it has its definitions, and Nodes are annotated when it was told.
+/// Nothing else waits: its finalizer goes out with the definitions, and Nodes are annotated while it is told how it fares.
 fn causes(steps: &[Step]) -> Vec<BTreeSet<usize>> {
     let mut last: HashMap<String, usize> = HashMap::new();
     let mut made: BTreeSet<usize> = BTreeSet::new();
+    let mut told: Option<usize> = None;
     let mut all = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         let mut causes = BTreeSet::new();
@@ -178,6 +179,10 @@ fn causes(steps: &[Step]) -> Vec<BTreeSet<usize>> {
             made.insert(index);
         } else if step.is_status() {
             causes.extend(made.iter().copied());
+            causes.extend(told);
+            if told.is_none() && step.object().starts_with(NETWORKS) {
+                told = Some(index);
+            }
         }
         all.push(causes);
     }
@@ -206,13 +211,13 @@ mod tests {
             definition("one"),
             patch(&network),
             definition("two"),
-            patch("/api/v1/nodes/n0/status"),
             patch(&format!("{network}/status")),
+            patch("/api/v1/nodes/n0/status"),
             patch("/api/v1/nodes/n1/status"),
             patch(&format!("{network}/status")),
         ];
         let found: Vec<Vec<usize>> = causes(&steps).into_iter().map(|of| of.into_iter().collect()).collect();
-        let want: [&[usize]; 7] = [&[], &[], &[], &[0, 2], &[0, 1, 2], &[0, 2], &[0, 2, 4]];
+        let want: [&[usize]; 7] = [&[], &[], &[], &[0, 1, 2], &[0, 2, 3], &[0, 2, 3], &[0, 2, 3]];
         assert_eq!(found, want);
     }
 }
