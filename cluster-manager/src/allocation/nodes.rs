@@ -132,7 +132,7 @@ impl Room for Nodes {
             NodePatch { metadata: PatchMeta { uid, resource_version, annotations: &verdict.changes } };
         let begun = Instant::now();
         self.book.pace.annotated(name, begun);
-        match self.writer.merge_status(&self.api, name.as_str(), &patch).await {
+        match self.writer.merge_node_status_briefly(&self.api, name.as_str(), &patch).await {
             Ok(written) => {
                 self.measure(&node, changes_of_subnets, begun.elapsed());
                 // Nobody else changed it meanwhile: the API server would have refused.

@@ -47,8 +47,8 @@ pub(crate) struct WatchedNode {
     pub(crate) metadata: ObjectMeta,
 }
 
-/// The API server's answer to a change of a Node, of which only the new version is read: the rest is as it was, or as it was
-/// written.
+/// The API server's answer to a change of a Node, of which only the new version is read, or asked for: the rest is as it was, or
+/// as it was written.
 #[derive(Clone, Debug, Deserialize, kube::Resource)]
 #[resource(inherit = ApiNode)]
 pub(crate) struct AnsweredNode {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -34,6 +35,8 @@ pub(crate) enum Reply {
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) target: String,
+    /// Media types of the body and of the answer: `content-type` and `accept`.
+    pub(crate) media: [String; 2],
     pub(crate) body: Value,
 }
 
@@ -127,9 +130,11 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let method = request.method().to_string();
     let target = request.uri().to_string();
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = [CONTENT_TYPE, ACCEPT].map(|name| header(name).to_owned());
     let body = request.into_body().collect().await.expect("the client sends its body").to_bytes();
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    log.send(Asked { method, target, body }).await.expect("the test runs");
+    log.send(Asked { method, target, media, body }).await.expect("the test runs");
     let reply = script.lock().await.recv().await;
     Ok(match reply {
         Some(Reply::Json(code, body)) => {

@@ -255,8 +255,9 @@ async fn cluster_network(world: &World) -> anyhow::Result<()> {
     let all: Vec<&str> = made.iter().chain(nads.iter().flatten()).chain(&told).map(String::as_str).collect();
     let found = versions.until("cluster_udn_net", &all.iter().copied().collect()).await?;
     let [created, allocated, _, node, _] = &told;
-    // Its finalizer and its definitions come at the same time, and it is told of when both are there.
-    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1]), (&made[1], created)];
+    // Its finalizer and its definitions come at the same time, and it is told of when both are there. How it fares is told when
+    // Nodes have what they get.
+    let mut order: Vec<(&str, &str)> = vec![(&made[0], &made[1]), (&made[1], created), (node, allocated)];
     for nad in &nads {
         // A number is there with the object itself, so that nobody sees one without.
         order.extend([(made[0].as_str(), nad[0].as_str()), (&nad[0], &nad[2]), (&nad[2], created)]);
@@ -309,6 +310,7 @@ async fn own_network(world: &World) -> anyhow::Result<()> {
         (&nads[2], &told[0]),
         (&nads[2], &told[1]),
         (&nads[2], &told[2]),
+        (&told[2], &told[1]),
     ];
     Wanted { all: &all, maybe: &[], order: &order }.check("a UserDefinedNetwork comes", &found)?;
 

@@ -141,7 +141,7 @@ impl FactsRoom {
     }
 
     async fn write(&self, node: &NodeView, annotations: &Annotations) -> Result<(), FactsError> {
-        match self.writer.merge_status(&self.api, &self.node, &patch(node, annotations)).await {
+        match self.writer.merge_node_status(&self.api, &self.node, &patch(node, annotations)).await {
             Ok(written) => {
                 let written = NodeView::of(written);
                 self.memory.lock().unwrap_or_else(PoisonError::into_inner).written = written;

@@ -1,5 +1,7 @@
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use prometheus_client::encoding::text::encode;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
@@ -37,6 +39,48 @@ async fn apply_is_forced_and_names_its_manager() {
     assert!(asked.target.starts_with("/api/v1/namespaces/ns/configmaps/a?"), "{}", asked.target);
     assert!(asked.target.contains("force=true") && asked.target.contains("fieldManager=causeway-test"));
     assert_eq!(asked.body, partial);
+}
+
+#[tokio::test]
+async fn a_node_is_merged_as_the_api_server_does_it_cheapest_and_sent_back_only_where_it_is_wanted() {
+    let mut bench = bench().await;
+    let nodes: Api<Node> = Api::all(bench.api.client());
+    let patch = json!({ "metadata": { "annotations": { "a": "1", "b": null } } });
+    bench.api.reply(stored()).await;
+    bench.writer.merge_node_status(&nodes, "n", &patch).await.expect("merged");
+    let asked = bench.api.next_request().await;
+    assert_eq!(asked.target, "/api/v1/nodes/n/status?&fieldManager=causeway-test");
+    assert_eq!(asked.media, ["application/strategic-merge-patch+json", "application/json"]);
+    assert_eq!((asked.method.as_str(), &asked.body), ("PATCH", &patch));
+
+    let table = json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": { "resourceVersion": "8" },
+        "columnDefinitions": [{ "name": "Name" }], "rows": [{ "cells": ["n"], "object": null }] });
+    for answer in [Reply::Json(200, table), stored()] {
+        bench.api.reply(answer).await;
+        let written: VersionOnly =
+            bench.writer.merge_node_status_briefly(&brief(&bench.api), "n", &patch).await.expect("merged");
+        let asked = bench.api.next_request().await;
+        assert_eq!(asked.target, "/api/v1/nodes/n/status?&fieldManager=causeway-test&includeObject=None");
+        assert_eq!(asked.media[0], "application/strategic-merge-patch+json");
+        assert!(asked.media[1].starts_with("application/json;as=Table"), "{}", asked.media[1]);
+        assert_eq!(asked.body, patch);
+        assert!(matches!(written.metadata.resource_version.as_deref(), Some("7" | "8")));
+    }
+    bench.api.reply(status(409, "Conflict", "it is another one")).await;
+    let refused = bench.writer.merge_node_status_briefly(&brief(&bench.api), "n", &patch).await;
+    assert!(matches!(refused, Err(WriteError::Conflict(_))), "{refused:?}");
+}
+
+/// What is read of a short answer.
+#[derive(Clone, Debug, Deserialize, kube::Resource)]
+#[resource(inherit = Node)]
+struct VersionOnly {
+    #[serde(deserialize_with = "crate::watch::version_alone")]
+    metadata: ObjectMeta,
+}
+
+fn brief(api: &FakeApi) -> Api<VersionOnly> {
+    Api::all(api.client())
 }
 
 #[tokio::test]

@@ -27,15 +27,20 @@ use super::sight::PATIENCE;
 
 /// Where networks are.
 pub(super) const NETWORKS: &str = "/apis/k8s.ovn.org/v1/clusteruserdefinednetworks";
+/// Where Nodes are.
+const NODES: &str = "/api/v1/nodes";
 /// What is there before the client comes.
-const LISTS: [&str; 3] =
-    ["/api/v1/nodes", NETWORKS, "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"];
+const LISTS: [&str; 3] = [NODES, NETWORKS, "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"];
 /// The writes, inside the client's place.
 const LANES: &str = "/etc/causeway/lanes.json";
 /// The cluster manager's kubeconfig, inside the client's place.
 pub(super) const LOGIN: &str = "/etc/causeway/manager";
 /// The end of the path of a status.
 const STATUS: &str = "/status";
+/// What asks for an answer without the object.
+const BRIEF: &str = "includeObject=None";
+/// Media type of such an answer.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 /// What the client's answer begins with.
 const ANSWER: &str = "took_us=";
 
@@ -111,10 +116,18 @@ impl Step {
             "update" => (Method::PUT, "application/json"),
             // Only an apply can be forced. Source: kubernetes.io, Server-Side Apply.
             "patch" if forced => (Method::PATCH, "application/apply-patch+yaml"),
+            "patch" if self.uri.starts_with(NODES) => {
+                (Method::PATCH, "application/strategic-merge-patch+json")
+            }
             "patch" => (Method::PATCH, "application/merge-patch+json"),
             "delete" => (Method::DELETE, "application/json"),
             other => bail!("a write by {other}"),
         })
+    }
+
+    /// Whether the answer says nothing but the version.
+    fn is_brief(&self) -> bool {
+        self.uri.contains(BRIEF)
     }
 
     /// Sends it, to an object of which this is known. What is known then, if the answer says so.
@@ -123,8 +136,11 @@ impl Step {
         known.put_into(&mut body);
         let (method, content_type) = self.method()?;
         let answer = send(client, method, &self.uri, content_type, &body).await?;
-        let answer: Answer = serde_json::from_slice(&answer).context("an answer")?;
-        Ok(Some(answer.metadata).filter(|known| !known.uid.is_empty()))
+        let Answer { metadata } = serde_json::from_slice(&answer).context("an answer")?;
+        if self.is_brief() {
+            return Ok(Some(Known { resource_version: metadata.resource_version, ..known.clone() }));
+        }
+        Ok(Some(metadata).filter(|known| !known.uid.is_empty()))
     }
 }
 
@@ -287,7 +303,9 @@ async fn send(
 ) -> anyhow::Result<Vec<u8>> {
     let what = format!("{method} {uri}");
     let bytes = if body.is_null() { Vec::new() } else { serde_json::to_vec(body)? };
+    let accept = if uri.contains(BRIEF) { TABLE } else { "application/json" };
     let request = Request::builder().method(method).uri(uri).header("content-type", content_type);
+    let request = request.header("accept", accept);
     let response = client.send(request.body(Body::from(bytes))?).await.with_context(|| what.clone())?;
     let status = response.status();
     let answer = response.into_body().collect_bytes().await.with_context(|| what.clone())?;

@@ -1,6 +1,6 @@
 //! When networks were there: watches that note it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -154,26 +154,36 @@ impl Seen {
         self.present.insert(name);
     }
 
+    /// Looks at what is new alone: whoever watches must not take the time that is measured.
+    #[expect(
+        clippy::zero_sized_map_values,
+        reason = "a map is what is annotated, and its values do not matter"
+    )]
     fn node(&mut self, node: &Node, there: bool) {
         let text = node.annotations().get(NODE_SUBNETS).filter(|_| there);
-        let now: HashSet<String> = text
-            .and_then(|text| serde_json::from_str::<BTreeMap<String, Vec<String>>>(text).ok())
-            .map(|networks| networks.into_keys().collect())
-            .unwrap_or_default();
-        let before = self.nodes.remove(&node.name_any()).unwrap_or_default();
-        for gone in before.difference(&now) {
-            if let Some((count, since)) = self.spread.get_mut(gone) {
-                *count -= 1;
-                *since = None;
+        let now: HashMap<&str, IgnoredAny> =
+            text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let mut on_it = self.nodes.remove(&node.name_any()).unwrap_or_default();
+        for new in now.keys() {
+            if !on_it.contains(*new) {
+                on_it.insert((*new).to_owned());
+                let (count, since) = self.spread.entry((*new).to_owned()).or_default();
+                *count += 1;
+                *since = Some(Instant::now());
             }
         }
-        for new in now.difference(&before) {
-            let (count, since) = self.spread.entry(new.clone()).or_default();
-            *count += 1;
-            *since = Some(Instant::now());
+        if on_it.len() > now.len() {
+            on_it.retain(|network| {
+                let stays = now.contains_key(network.as_str());
+                if let Some((count, since)) = self.spread.get_mut(network).filter(|_| !stays) {
+                    *count -= 1;
+                    *since = None;
+                }
+                stays
+            });
         }
         if there {
-            self.nodes.insert(node.name_any(), now);
+            self.nodes.insert(node.name_any(), on_it);
         }
     }
 }
