@@ -57,7 +57,7 @@ use self::nads::Nads;
 use self::nodes::Nodes;
 use self::pace::Pace;
 use self::status::Statuses;
-use self::turns::{FIRST_WORD, Next, Turns};
+use self::turns::{AtWork, FIRST_WORD, Turns};
 use crate::observed::cr::{Cr, CrKey};
 use crate::observed::nad::Nad;
 use crate::observed::{Sources, Stores};
@@ -85,19 +85,6 @@ pub(crate) struct Book {
     turns: Turns,
     wake: Wake,
     scale: ScaleMetrics,
-}
-
-/// A network that comes or goes at this moment: while it is there, Nodes may wait for it.
-pub(crate) struct AtWork<'b>(&'b Book, NetworkName);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        let Next { nodes, status } = self.0.turns.ends(&self.1);
-        self.0.wake.nodes(self.0.pace.ends().into_iter().chain(nodes));
-        if status {
-            self.0.wake.statuses([self.1.clone()]);
-        }
-    }
 }
 
 /// Where a network is needed.
@@ -164,9 +151,7 @@ impl Book {
 
     /// Says that a network comes or goes, as long as the answer is kept.
     pub(crate) fn at_work(&self, network: &NetworkName) -> AtWork<'_> {
-        self.pace.begins();
-        self.turns.begins(network);
-        AtWork(self, network.clone())
+        AtWork::new(self, network)
     }
 
     /// Wakes whoever has to do with what a change of a network stirred up; Nodes once the first word about it is said, if it is
@@ -474,6 +459,7 @@ impl Allocation {
     pub(crate) fn begin(&self) {
         self.nads.begin();
         self.statuses.begin();
+        self.book.turns.forget_calls();
         self.book.rebuild_with(&self.stores, self.egress.as_ref(), self.connects.as_ref());
         self.wake.nads.enqueue_all(self.stores.nads().iter().map(|(key, _)| key.clone()));
         self.wake.nads.enqueue_all(self.nads.default_nad().cloned());

@@ -13,8 +13,32 @@ use std::time::Duration;
 
 use causeway_net::network::name::{NetworkName, NodeName};
 
+use super::Book;
+
 /// The longest that a Node waits for the first word about a network: one that nobody can be told of is annotated all the same.
 pub(super) const FIRST_WORD: Duration = Duration::from_millis(50);
+
+/// A network that comes or goes at this moment: while it is there, Nodes may wait for it.
+pub(crate) struct AtWork<'b>(&'b Book, NetworkName);
+
+impl<'b> AtWork<'b> {
+    /// From now on.
+    pub(super) fn new(book: &'b Book, network: &NetworkName) -> Self {
+        book.pace.begins();
+        book.turns.begins(network);
+        Self(book, network.clone())
+    }
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let Next { nodes, status } = self.0.turns.ends(&self.1);
+        self.0.wake.nodes(self.0.pace.ends().into_iter().chain(nodes));
+        if status {
+            self.0.wake.statuses([self.1.clone()]);
+        }
+    }
+}
 
 /// The networks that are being made. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +126,16 @@ impl Turns {
             !ends
         });
         told
+    }
+
+    /// A new term begins: every Node and every network is looked at then, and nobody comes for those that were called in an
+    /// earlier one.
+    pub(super) fn forget_calls(&self) {
+        self.lock().turns.retain(|_, turn| {
+            turn.waiting.clear();
+            turn.called.clear();
+            !turn.is_over()
+        });
     }
 
     /// Whether it is too early to tell how a network fares. Who asks is named at the end.
@@ -196,6 +230,22 @@ mod tests {
         turns.begins(&blue);
         assert!(look_at(&turns, "a").is_empty(), "it is being made again");
         assert_eq!(turns.ends(&blue), STATUS);
+        assert!(turns.lock().turns.is_empty());
+    }
+
+    #[test]
+    fn a_new_term_waits_for_no_node_that_was_called_in_an_earlier_one() {
+        let (turns, (blue, red)) = (Turns::default(), networks());
+        for network in [&blue, &red] {
+            turns.begins(network);
+            assert!(turns.holds(network, &nodes(["a"])));
+        }
+        assert_eq!(turns.ends(&blue).nodes, nodes(["a"]));
+        assert!(turns.waits(&blue));
+        turns.forget_calls();
+        assert!(!turns.waits(&blue), "the node may be gone, and it is looked at anyway");
+        assert!(turns.waits(&red), "somebody is still making that one");
+        assert_eq!(turns.ends(&red), STATUS);
         assert!(turns.lock().turns.is_empty());
     }
 
