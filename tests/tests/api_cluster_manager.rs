@@ -86,23 +86,29 @@ async fn replay() -> anyhow::Result<()> {
         there = step.ours;
     }
 
+    let number = |versions: &BTreeMap<String, String>, kind: &str| {
+        versions.keys().filter(|object| object.starts_with(kind)).count()
+    };
+    let objects = versions(&client).await?;
+    let (uplinks, nodes) = (number(&objects, "Uplink/"), number(&objects, "Node/"));
+    // What it has not done yet it would do after the restart.
+    quiet(&rig, &node, uplinks, nodes).await?;
     let versions_before = versions(&client).await?;
     ensure!(versions_before.len() > 10, "too little is there: {versions_before:?}");
     let exit = manager.stop(ORDERLY).await?;
     ensure!(exit.code() == Some(0), "told to end, it ended with {exit}");
     manager.restart().await?;
-    let uplinks = versions_before.keys().filter(|object| object.starts_with("Uplink/")).count();
-    quiet(&rig, &node, uplinks).await?;
+    quiet(&rig, &node, uplinks, nodes).await?;
     let versions_after = versions(&client).await?;
     ensure!(versions_after == versions_before, "{versions_before:?}\nbecame\n{versions_after:?}");
-    let writes = counted(&node, "causeway_api_writes_total").await?;
+    let writes = counted(&node, "causeway_api_writes_total", "").await?;
     ensure!(writes == 0, "{writes} writes");
 
     // It is at work, and writes are counted.
     rig.apply(&uplink("late", "nobody: \"yes\"")).await?;
     states::uplink_says(&client, "late", "False/NoMatchingNodes").await?;
-    quiet(&rig, &node, uplinks + 1).await?;
-    let writes = counted(&node, "causeway_api_writes_total").await?;
+    quiet(&rig, &node, uplinks + 1, nodes).await?;
+    let writes = counted(&node, "causeway_api_writes_total", "").await?;
     ensure!(writes == 1, "{writes} writes for one new Uplink");
     Ok(())
 }
@@ -215,26 +221,34 @@ async fn versions(client: &Client) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(versions)
 }
 
-/// Waits until each of so many Uplinks was looked at and nothing is left to look at.
-async fn quiet(rig: &Rig, node: &Node, uplinks: usize) -> anyhow::Result<()> {
+/// Waits until each of so many Uplinks and Nodes was looked at and nothing is left to look at.
+async fn quiet(rig: &Rig, node: &Node, uplinks: usize, nodes: usize) -> anyhow::Result<()> {
     let look = || async {
-        let passes = counted(node, "causeway_reconcile_passes_total").await;
-        let depth = counted(node, "causeway_reconcile_queue_depth").await;
-        match (passes, depth) {
-            (Ok(passes), Ok(0)) if passes >= uplinks => Ok(()),
-            seen => Err(format!("passes and depth {seen:?}")),
+        let passes = "causeway_reconcile_passes_total";
+        let seen = (
+            counted(node, passes, "room=\"uplink\"").await,
+            counted(node, passes, "room=\"node\"").await,
+            // Asked for last: what those have led to is among it.
+            counted(node, "causeway_reconcile_unfinished", "").await,
+        );
+        match seen {
+            (Ok(looks), Ok(looks_at_nodes), Ok(0)) if looks >= uplinks && looks_at_nodes >= nodes => Ok(()),
+            seen => Err(format!("looks at Uplinks and Nodes, and what is left: {seen:?}")),
         }
     };
     rig.wait_for("the cluster manager to be quiet", DEADLINE, look).await
 }
 
-/// Sum over a metric's labels; 0 if there is none yet.
-async fn counted(node: &Node, metric: &str) -> anyhow::Result<usize> {
+/// Sum of a metric over those of its labels that hold a text; 0 if there is none yet.
+async fn counted(node: &Node, metric: &str, label: &str) -> anyhow::Result<usize> {
     let text = node.exec(["curl", "-sf", &format!("http://{METRICS}/metrics")]).await?;
     let mut sum = 0;
-    for line in text.lines().filter(|line| line.starts_with(&format!("{metric}{{"))) {
-        let value = line.rsplit_once(' ').map(|(_, value)| value).context("a value")?;
-        sum += value.parse::<usize>().with_context(|| line.to_owned())?;
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').context("a value")?;
+        let (name, labels) = name.split_once('{').unwrap_or((name, ""));
+        if name == metric && labels.contains(label) {
+            sum += value.parse::<usize>().with_context(|| line.to_owned())?;
+        }
     }
     Ok(sum)
 }

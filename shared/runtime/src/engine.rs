@@ -125,7 +125,7 @@ pub async fn run<R: Room>(
     stop: CancellationToken,
 ) {
     let meters = metrics.room(R::NAME);
-    queue.report_depth(meters.depth.clone());
+    queue.report(meters.depth.clone(), meters.unfinished.clone());
     queue.resume();
     // A task of its own: one that runs several engines would ask all of them whenever one has something to do.
     let engine = AbortOnDropHandle::new(tokio::spawn(turn(Arc::new(room), queue, limits, meters, stop)));

@@ -48,7 +48,7 @@ const LENGTH: u8 = 24;
 /// Passes of the agent's management ports that ended well.
 const PASSES: &str = r#"causeway_management_reconcile_passes_total{room="management",outcome="done"}"#;
 /// Passes that it has to make.
-const DUE: &str = "causeway_management_reconcile_queue_depth";
+const DUE: &str = "causeway_management_reconcile_unfinished";
 
 /// Takes every measure of this kind that is wanted.
 ///

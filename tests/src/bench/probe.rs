@@ -101,7 +101,7 @@ impl Probe {
         loop {
             let numbers = self.numbers().await?;
             let made = numbers.sum("causeway_reconcile_passes_total")?;
-            let due = numbers.sum("causeway_reconcile_queue_depth")?;
+            let due = numbers.sum("causeway_reconcile_unfinished")?;
             if made >= passes && due == 0.0 {
                 return Ok(numbers);
             }

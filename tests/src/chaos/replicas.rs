@@ -200,7 +200,7 @@ impl Replicas {
                     let keys = f64::from(u32::try_from(keys)?);
                     ensure!(passes >= keys, "{passes} passes over {keys} keys of {room}");
                 }
-                let due = numbers.sum("causeway_reconcile_queue_depth")?;
+                let due = numbers.sum("causeway_reconcile_unfinished")?;
                 ensure!(due == 0.0, "{due} passes are due");
                 Ok(())
             }

@@ -135,8 +135,9 @@ impl Agent {
                 let (status, text) = self.ask(world, "/readyz").await?;
                 ensure!(status == "200", "{text}");
                 let (_, metrics) = self.ask(world, "/metrics").await?;
-                let due = sum(&metrics, "causeway_reconcile_queue_depth")?;
-                let passes = sum(&metrics, "causeway_reconcile_passes_total")?;
+                let passes = sum(&metrics, |name| name == "causeway_reconcile_passes_total")?;
+                // Of all engines of a program: each group of rooms has numbers of its own.
+                let due = sum(&metrics, |name| name.ends_with("reconcile_unfinished"))?;
                 ensure!(due == 0 && passes > 0, "{passes} passes, {due} due");
                 Ok(())
             }
@@ -156,12 +157,14 @@ impl Agent {
     }
 }
 
-/// Sum of a metric over its labels.
-fn sum(metrics: &str, name: &str) -> anyhow::Result<u64> {
+/// Sum of the metrics whose name is good for `accept`, over their labels.
+fn sum(metrics: &str, accept: impl Fn(&str) -> bool) -> anyhow::Result<u64> {
     let mut sum = 0;
-    for line in metrics.lines().filter(|line| line.starts_with(name)) {
-        let (_, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
-        sum += value.parse::<u64>().with_context(|| format!("metric line {line:?}"))?;
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (series, value) = line.rsplit_once(' ').with_context(|| format!("metric line {line:?}"))?;
+        if series.split('{').next().is_some_and(&accept) {
+            sum += value.parse::<u64>().with_context(|| format!("metric line {line:?}"))?;
+        }
     }
     Ok(sum)
 }
@@ -172,9 +175,10 @@ mod tests {
 
     #[test]
     fn a_metric_is_summed_over_its_labels() {
-        let text = "# TYPE depth gauge\ndepth{room=\"a\"} 2\ndepth{room=\"b\"} 3\nother 7\n";
-        assert_eq!(sum(text, "depth").unwrap(), 5);
-        assert_eq!(sum(text, "absent").unwrap(), 0);
-        assert!(sum("depth x\n", "depth").is_err());
+        let text = "# TYPE depth gauge\ndepth{room=\"a\"} 2\ndepth{room=\"b\"} 3\nother_depth 7\n";
+        assert_eq!(sum(text, |name| name == "depth").unwrap(), 5);
+        assert_eq!(sum(text, |name| name.ends_with("depth")).unwrap(), 12);
+        assert_eq!(sum(text, |name| name == "absent").unwrap(), 0);
+        assert!(sum("depth x\n", |name| name == "depth").is_err());
     }
 }

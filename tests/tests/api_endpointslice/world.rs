@@ -85,7 +85,7 @@ impl World {
     pub(crate) async fn quiet(&self, passes: usize) -> anyhow::Result<()> {
         let look = || async {
             let done = self.counted("causeway_reconcile_passes_total").await;
-            let depth = self.counted("causeway_reconcile_queue_depth").await;
+            let depth = self.counted("causeway_reconcile_unfinished").await;
             match (done, depth) {
                 (Ok(done), Ok(0)) if done >= passes => Ok(()),
                 seen => Err(format!("passes and depth {seen:?}")),
@@ -99,9 +99,11 @@ impl World {
     /// # Errors
     /// No metrics are served.
     pub(crate) async fn counted(&self, metric: &str) -> anyhow::Result<usize> {
-        let lines = self.lines(&format!("{metric}{{")).await?;
-        let of_room =
-            |line: &&(String, usize)| !line.0.contains("room=") || line.0.contains("room=\"endpointslice\"");
+        let lines = self.lines(metric).await?;
+        let of_room = |line: &&(String, usize)| {
+            let (name, labels) = line.0.split_once('{').unwrap_or((&line.0, ""));
+            name == metric && (!labels.contains("room=") || labels.contains("room=\"endpointslice\""))
+        };
         Ok(lines.iter().filter(of_room).map(|(_, value)| value).sum())
     }
 }

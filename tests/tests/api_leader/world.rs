@@ -185,7 +185,7 @@ impl Replica {
     pub(crate) async fn quiet(&self, passes: usize) -> anyhow::Result<()> {
         let look = || async {
             let made = self.count("causeway_reconcile_passes_total").await;
-            let depth = self.count("causeway_reconcile_queue_depth").await;
+            let depth = self.count("causeway_reconcile_unfinished").await;
             match (made, depth) {
                 (Ok(made), Ok(0)) if made >= passes => Ok(()),
                 seen => Err(format!("passes and depth {seen:?}")),

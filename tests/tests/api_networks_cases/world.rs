@@ -180,7 +180,7 @@ impl World {
                     return Err(format!("{passes} passes over {keys} keys of {room}"));
                 }
             }
-            match self.sum("causeway_reconcile_queue_depth").await {
+            match self.sum("causeway_reconcile_unfinished").await {
                 Ok(0) => Ok(()),
                 depth => Err(format!("depth {depth:?}")),
             }
@@ -202,7 +202,7 @@ impl World {
         let before = self.sum(&passes).await?;
         change.await?;
         let look = || async {
-            match (self.sum(&passes).await, self.sum("causeway_reconcile_queue_depth").await) {
+            match (self.sum(&passes).await, self.sum("causeway_reconcile_unfinished").await) {
                 (Ok(after), Ok(0)) if after > before => Ok(()),
                 seen => Err(format!("{seen:?}, before {before}")),
             }

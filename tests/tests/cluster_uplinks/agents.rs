@@ -148,12 +148,18 @@ impl Agent {
         self.metric(world, "causeway_reconcile_passes_total", "outcome=\"done\"").await
     }
 
-    /// Waits until it is ready and has taken in everything that happened before this call. Passes of one key follow
-    /// each other: when one that is asked for now has ended, none that was due before is still to come.
-    pub(crate) async fn settle(self, world: &BlueWorld) -> anyhow::Result<()> {
+    /// Waits until it is ready, has looked at all that it looks at when it starts, and has nothing to do.
+    pub(crate) async fn rests(self, world: &BlueWorld) -> anyhow::Result<()> {
         self.until_readiness(world, "that it is ready", is_ready).await?;
+        let what = format!("{self:?} to rest");
+        world.rig.wait_for(&what, DEADLINE, || self.passed(world, 0)).await
+    }
+
+    /// [`Agent::rests`], and has taken in everything that happened before this call. Passes of one key follow each other:
+    /// when one that is asked for now has ended, none that was due before is still to come.
+    pub(crate) async fn settle(self, world: &BlueWorld) -> anyhow::Result<()> {
+        self.rests(world).await?;
         let what = format!("{self:?} to make a pass");
-        world.rig.wait_for(&what, DEADLINE, || self.passed(world, 0)).await?;
         let node = match self {
             // It does not look at labels that no Uplink selects by.
             Self::ClusterManager => return Ok(()),
@@ -168,11 +174,29 @@ impl Agent {
         Ok(())
     }
 
+    /// How often each of its rooms looks at least when it starts, where there are several that write.
+    fn first_looks(self) -> &'static [(&'static str, u64)] {
+        match self {
+            // One Uplink and two Nodes.
+            Self::ClusterManager => &[("uplink", 1), ("node", 2)],
+            Self::Host | Self::Dpu | Self::Node => &[],
+        }
+    }
+
     async fn passed(self, world: &BlueWorld, before: u64) -> Result<(), String> {
-        let passes = self.passes(world).await.map_err(|error| format!("{error:#}"))?;
-        let depth = self.metric(world, "causeway_reconcile_queue_depth", "").await;
-        let depth = depth.map_err(|error| format!("{error:#}"))?;
-        if passes > before && depth == 0 { Ok(()) } else { Err(format!("{passes} passes, {depth} due")) }
+        let number = async |name, labels: &str| {
+            self.metric(world, name, labels).await.map_err(|error| format!("{error:#}"))
+        };
+        for (room, looks) in self.first_looks() {
+            let passes = number("causeway_reconcile_passes_total", &format!("room=\"{room}\"")).await?;
+            if passes < *looks {
+                return Err(format!("{passes} passes of {room}"));
+            }
+        }
+        let passes = number("causeway_reconcile_passes_total", "outcome=\"done\"").await?;
+        // Asked for last: what a pass counted above has led to is among it.
+        let due = number("causeway_reconcile_unfinished", "").await?;
+        if passes > before && due == 0 { Ok(()) } else { Err(format!("{passes} passes, {due} due")) }
     }
 }
 

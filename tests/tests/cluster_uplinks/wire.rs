@@ -282,6 +282,12 @@ impl Case {
     }
 }
 
+/// Waits until both states say that everything fits.
+pub(crate) async fn fits(world: &World) -> anyhow::Result<()> {
+    are_said(world, blue::STATE_A, &[HOST_FITS, CARD_FITS]).await?;
+    are_said(world, blue::STATE_B, &[NODE_FITS]).await.map(drop)
+}
+
 async fn are_said(world: &World, state: &str, says: &[Said]) -> anyhow::Result<UplinkState> {
     let are_said = |state: &UplinkState| {
         says.iter().all(|(type_, want, text)| {

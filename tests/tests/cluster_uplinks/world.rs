@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::agents::Agent;
+use crate::wire;
 
 /// MAC address of `eth0-16` on `node-a`. Source: OVN-Kubernetes, `dpu-simulator/lib/dpusim`.
 pub(crate) const CARD_MAC: &str = "52:54:00:d9:20:10";
@@ -49,8 +50,8 @@ impl World {
         blue.rig.apply(blue::UPLINK_YAML).await?;
         let bridge_mac = mac_of(&blue.node_b, blue::BRIDGE).await?;
         let world = Self { blue, bridge_mac };
-        let whole = world.is_whole().await;
-        whole.map_err(|error| anyhow!("{error:#}\n{}", world.rig.log_tails()))?;
+        let rests = world.rests().await;
+        rests.map_err(|error| anyhow!("{error:#}\n{}", world.rig.log_tails()))?;
         Ok(world)
     }
 
@@ -100,6 +101,17 @@ impl World {
             self.says(blue::STATE_B, &regular),
             self.uplink_says("True/Ready", "all 2 selected node(s) are resolved"),
         )?;
+        Ok(())
+    }
+
+    /// Waits until nothing is broken and no program has anything to do: what is said of the wire comes after what discovery
+    /// says, and Nodes may be annotated last of all.
+    pub(crate) async fn rests(&self) -> anyhow::Result<()> {
+        self.is_whole().await?;
+        wire::fits(self).await?;
+        for agent in Agent::ALL {
+            agent.rests(self).await?;
+        }
         Ok(())
     }
 
@@ -209,7 +221,7 @@ impl SharedWorld {
         };
         let outcome = async {
             test(&mut world).await?;
-            world.is_whole().await.context("the test left something broken")
+            world.rests().await.context("the test left something broken")
         };
         if let Err(error) = outcome.await {
             return Err(anyhow!("{error:#}\n{}", world.rig.log_tails()));

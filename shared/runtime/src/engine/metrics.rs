@@ -20,6 +20,7 @@ pub struct EngineMetrics {
     passes: Family<ByRoomAndOutcome, Counter>,
     seconds: Family<ByRoom, Histogram, fn() -> Histogram>,
     depth: Family<ByRoom, Gauge>,
+    unfinished: Gauge,
     retries: Family<ByRoom, Counter>,
     panics: Family<ByRoom, Counter>,
 }
@@ -31,6 +32,7 @@ impl EngineMetrics {
             passes: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(DURATION_BOUNDS)),
             depth: Family::default(),
+            unfinished: Gauge::default(),
             retries: Family::default(),
             panics: Family::default(),
         };
@@ -42,6 +44,13 @@ impl EngineMetrics {
             metrics.seconds.clone(),
         );
         registry.register("reconcile_queue_depth", "Keys that wait for a pass", metrics.depth.clone());
+        // One number, not one for each room: whoever adds up several of them one after the other may miss a pass of one room
+        // that asks for one of another.
+        registry.register(
+            "reconcile_unfinished",
+            "Keys of all rooms that wait for a pass or are in one",
+            metrics.unfinished.clone(),
+        );
         registry.register(
             "reconcile_retries",
             "Passes scheduled again with backoff",
@@ -58,6 +67,7 @@ impl EngineMetrics {
             passes: self.passes.clone(),
             seconds: self.seconds.get_or_create(&labels).clone(),
             depth: self.depth.get_or_create(&labels).clone(),
+            unfinished: self.unfinished.clone(),
             retries: self.retries.get_or_create(&labels).clone(),
             panics: self.panics.get_or_create(&labels).clone(),
         }
@@ -71,6 +81,8 @@ pub(super) struct RoomMeters {
     passes: Family<ByRoomAndOutcome, Counter>,
     seconds: Histogram,
     pub(super) depth: Gauge,
+    /// Of all rooms together.
+    pub(super) unfinished: Gauge,
     pub(super) retries: Counter,
     pub(super) panics: Counter,
 }

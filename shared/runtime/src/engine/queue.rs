@@ -46,7 +46,38 @@ struct State<K> {
     entries: HashMap<K, Entry>,
     ready: VecDeque<K>,
     timers: BTreeSet<(Instant, K)>,
+    running: usize,
+    gauges: Gauges,
+}
+
+/// Where a queue says how much there is to do.
+#[derive(Debug, Default)]
+struct Gauges {
+    /// Keys that wait for a free pass.
     depth: Gauge,
+    /// Keys that wait for a pass or are in one, of this queue and of others.
+    unfinished: Gauge,
+    /// How many of those are this queue's.
+    own: i64,
+}
+
+impl Gauges {
+    fn set(&mut self, ready: usize, running: usize) {
+        let number = |keys: usize| i64::try_from(keys).unwrap_or(i64::MAX);
+        self.depth.set(number(ready));
+        let own = number(ready.saturating_add(running));
+        if own != self.own {
+            self.unfinished.inc_by(own - self.own);
+            self.own = own;
+        }
+    }
+}
+
+impl Drop for Gauges {
+    /// What a queue that is gone had to do is nobody's any more.
+    fn drop(&mut self) {
+        self.set(0, 0);
+    }
 }
 
 /// What is known of one key. Invariants: `Ready` has no timer; the timer of an `Idle` key is in `State::timers`, that
@@ -106,7 +137,8 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
             entries: HashMap::new(),
             ready: VecDeque::new(),
             timers: BTreeSet::new(),
-            depth: Gauge::default(),
+            running: 0,
+            gauges: Gauges::default(),
         };
         Self(Arc::new(Shared { state: Mutex::new(state), changed: Notify::new(), pacing }))
     }
@@ -162,6 +194,7 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
             .map(|(key, _)| key.clone())
             .collect();
         for key in cut {
+            state.running = state.running.saturating_sub(1);
             state.make_ready(key);
         }
     }
@@ -193,10 +226,14 @@ impl<K: Clone + Eq + Hash + Ord> KeyQueue<K> {
         self.lock().finish(key, verdict, now, &self.0.pacing, roll)
     }
 
-    /// Keeps `gauge` at the number of keys that wait for a free pass.
-    pub(super) fn report_depth(&self, gauge: Gauge) {
+    /// Keeps `depth` at the number of keys that wait for a free pass, and counts those and the ones that are in a pass into
+    /// `unfinished`, which other queues count into as well.
+    pub(super) fn report(&self, depth: Gauge, unfinished: Gauge) {
         let mut state = self.lock();
-        state.depth = gauge;
+        // The new one counts before the old one stops, as both may be the same.
+        let mut gauges = Gauges { depth, unfinished, own: 0 };
+        gauges.set(state.ready.len(), state.running);
+        state.gauges = gauges;
         state.measure();
     }
 
@@ -261,6 +298,7 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
             self.make_ready(key);
         }
         let key = self.ready.pop_front()?;
+        self.running += 1;
         self.measure();
         let entry = self.entries.entry(key.clone()).or_default();
         entry.phase = Phase::Running { again: false };
@@ -293,11 +331,14 @@ impl<K: Clone + Eq + Hash + Ord> State<K> {
         {
             self.entries.remove(key);
         }
+        // Last: a key that is to run again is at no time one that has nothing to do.
+        self.running = self.running.saturating_sub(1);
+        self.measure();
         failures
     }
 
-    fn measure(&self) {
-        self.depth.set(i64::try_from(self.ready.len()).unwrap_or(i64::MAX));
+    fn measure(&mut self) {
+        self.gauges.set(self.ready.len(), self.running);
     }
 }
 

@@ -173,8 +173,14 @@ async fn keys_run_in_parallel_only_up_to_the_limit() {
     bench.settle().await;
     assert!(bench.started.try_recv().is_err());
     assert!(bench.text().contains("causeway_reconcile_queue_depth{room=\"scripted\"} 1\n"));
+    assert!(bench.text().contains("causeway_reconcile_unfinished 3\n"));
     bench.gate.add_permits(1);
     assert_eq!(bench.next().await.0, "c");
+    assert!(bench.text().contains("causeway_reconcile_queue_depth{room=\"scripted\"} 0\n"));
+    assert!(bench.text().contains("causeway_reconcile_unfinished 2\n"), "nothing waits, and passes run");
+    bench.gate.add_permits(2);
+    bench.settle().await;
+    assert!(bench.text().contains("causeway_reconcile_unfinished 0\n"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +304,8 @@ async fn many_producers_on_many_threads_lose_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_second_engine_takes_up_the_passes_that_the_first_one_cut_off() {
     let queue = KeyQueue::new(Pacing::default());
-    let metrics = EngineMetrics::register(&mut Registry::default());
+    let mut registry = Registry::default();
+    let metrics = EngineMetrics::register(&mut registry);
     let (started, mut starts) = mpsc::channel(10);
     for act in [Act::Work(Duration::from_hours(1)), Act::Answer(Requeue::Done)] {
         let room = Scripted {
@@ -318,5 +325,9 @@ async fn a_second_engine_takes_up_the_passes_that_the_first_one_cut_off() {
             start
         });
         assert_eq!(start.map(|(key, _)| key), Some("a"), "{act:?}");
+        let mut text = String::new();
+        encode(&mut text, &registry).expect("metrics encode");
+        let left = u8::from(matches!(act, Act::Work(_)));
+        assert!(text.contains(&format!("reconcile_unfinished {left}\n")), "{act:?}: {text}");
     }
 }

@@ -102,6 +102,16 @@ impl Onlooker {
         Ok(Some(key))
     }
 
+    /// How many keys are in a pass.
+    fn running(&self) -> i64 {
+        self.keys.values().filter(|ledger| ledger.running).map(|_| 1).sum()
+    }
+
+    /// How many keys wait for a pass and for nothing else.
+    fn ready(&self) -> i64 {
+        self.queue.lock().entries.values().filter(|entry| entry.phase == Phase::Ready).map(|_| 1).sum()
+    }
+
     fn finish(&mut self, key: u8, verdict: Verdict) {
         let failures = self.queue.finish(&key, verdict, self.now, 0.5);
         let ledger = self.keys.entry(key).or_default();
@@ -133,9 +143,12 @@ proptest! {
     #[test]
     fn the_queue_keeps_its_promises_under_any_sequence(ops in prop::collection::vec(op(), 0..120)) {
         let queue = KeyQueue::new(Pacing { min_interval: Some(GAP), ..Pacing::default() });
+        let (depth, unfinished) = (Gauge::default(), Gauge::default());
+        queue.report(depth.clone(), unfinished.clone());
         let mut onlooker = Onlooker { queue, keys: BTreeMap::new(), now: Instant::now() };
         for op in &ops {
             onlooker.step(op)?;
+            prop_assert_eq!((depth.get(), depth.get() + onlooker.running()), (onlooker.ready(), unfinished.get()));
         }
         // Everything owed is delivered once time passes and passes succeed ...
         for _ in 0..3 {
@@ -150,6 +163,7 @@ proptest! {
         // ... and then nothing is left.
         prop_assert!(onlooker.queue.next_due().is_none());
         prop_assert!(onlooker.queue.take(onlooker.now).is_none());
+        prop_assert_eq!((depth.get(), unfinished.get()), (0, 0));
     }
 }
 
@@ -162,6 +176,27 @@ fn a_thousand_events_of_one_key_are_one_pass() {
     assert_eq!(queue.take(now), None);
     queue.finish(&"a", Verdict::Done, now, 0.0);
     assert_eq!(queue.take(now), None);
+}
+
+#[test]
+fn queues_count_what_they_have_to_do_into_one_number_until_they_are_gone() {
+    let (unfinished, later) = (Gauge::default(), Gauge::default());
+    let [one, two] = [KeyQueue::default(), KeyQueue::default()];
+    let now = Instant::now();
+    one.enqueue_at("a", now);
+    one.report(Gauge::default(), unfinished.clone());
+    two.report(Gauge::default(), unfinished.clone());
+    assert_eq!(unfinished.get(), 1, "what was there before counts");
+    assert_eq!(one.take(now), Some("a"));
+    two.enqueue_at("b", now);
+    two.enqueue_later("c", now + GAP);
+    assert_eq!(unfinished.get(), 2, "a timer alone is nothing to do");
+    one.finish(&"a", Verdict::Done, now, 0.0);
+    assert_eq!(unfinished.get(), 1);
+    two.report(Gauge::default(), later.clone());
+    assert_eq!((unfinished.get(), later.get()), (0, 1), "another engine counts elsewhere");
+    drop(two);
+    assert_eq!(later.get(), 0);
 }
 
 #[test]
