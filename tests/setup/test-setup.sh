@@ -34,6 +34,26 @@ cat >"$tmp/log" <<'LOG'
 test result: ok. 7 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
      Running tests/api_crd.rs (target/debug/deps/api_crd-0123)
 running 3 tests
+test one ... FAILED
+
+failures:
+
+---- one ----
+it wrote 1 times
+
+and said so
+in many
+lines
+
+---- two stdout ----
+
+thread 'two' panicked at src/lib.rs:1:1:
+boom
+
+failures:
+    one
+    two
+
 test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 3.01s
      Running tests/unit_arrows.rs (target/debug/deps/unit_arrows-0123)
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
@@ -43,8 +63,15 @@ test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out
    Doc-tests causeway_api
 test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 LOG
-expect "counts by level" \
-    "level     passed  failed skipped
+expect "counts by level, and why what failed did" \
+    "failed: one
+    it wrote 1 times
+    and said so
+    in many
+failed: two
+    thread 'two' panicked at src/lib.rs:1:1:
+    boom
+level     passed  failed skipped
 unit          11       0       1
 api            2       1       0
 switch         0       0       0
