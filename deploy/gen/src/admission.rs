@@ -36,13 +36,22 @@ struct Validation {
 }
 
 enum Message {
+    /// Of a request that makes no sense.
     Text(&'static str),
+    /// Of one that its sender has no right to.
+    Forbidden(String),
+    /// The same, made by an expression. The API server evaluates it for each request that it looks at, refused or not.
+    /// Source: `apiserver/pkg/admission/plugin/policy/validating/validator.go`.
     Expression(String),
 }
 
 impl Validation {
     fn text(expression: impl Into<String>, message: &'static str) -> Self {
         Self { expression: expression.into(), message: Message::Text(message) }
+    }
+
+    fn forbids(expression: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { expression: expression.into(), message: Message::Forbidden(message.into()) }
     }
 
     fn computed(expression: impl Into<String>, message: impl Into<String>) -> Self {
@@ -91,6 +100,9 @@ impl Validation {
     fn object(&self) -> Value {
         match &self.message {
             Message::Text(text) => json!({"expression": self.expression, "message": text}),
+            Message::Forbidden(text) => {
+                json!({"expression": self.expression, "reason": "Forbidden", "message": text})
+            }
             Message::Expression(text) => {
                 json!({"expression": self.expression, "reason": "Forbidden", "messageExpression": text})
             }

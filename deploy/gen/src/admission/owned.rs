@@ -74,24 +74,22 @@ pub(super) fn nodes() -> File {
         name: "node-annotations.access.causeway.internal",
         resources: &["nodes", "nodes/status"],
         operations: &["CREATE", "UPDATE", "DELETE"],
-        conditions: vec![("programs", programs())],
+        conditions: vec![("programs", programs(&AGENTS))],
         variables: who()
             .into_iter()
-            .chain(changed())
+            .chain(annotations())
             .chain([
-                ("own", own(&NODE)),
+                ("own", own_of_agents(&NODE)),
+                ("foreign", foreign("variables.own")),
                 ("chassis", changed_value(CHASSIS)),
                 ("zone", changed_value(ZONE)),
                 ("topology", changed_value(TOPOLOGY)),
             ])
             .collect(),
         validations: vec![
-            Validation::text(
-                "request.operation == 'UPDATE'",
-                "Causeway's programs neither create nor delete Nodes.",
-            ),
+            Validation::text("request.operation == 'UPDATE'", NEITHER_CREATED_NOR_DELETED),
             Validation::computed(
-                "variables.isManager || variables.tokenNode == request.name",
+                "variables.tokenNode == request.name",
                 r#"'%s on node: "%s" is not allowed to modify nodes "%s" annotations'
   .format([request.userInfo.username, variables.tokenNode, request.name])"#,
             ),
@@ -102,7 +100,7 @@ pub(super) fn nodes() -> File {
     oldObject.metadata.?annotations[?'causeway.internal/dpu-identity'].orValue('')])"#,
             ),
             Validation::text("!variables.isCard || !variables.inPod", CARD_IN_POD),
-            Validation::computed("variables.changed.all(k, k in variables.own)", refused("node", "own")),
+            Validation::computed("variables.foreign.size() == 0", refused("node")),
             // Who repairs a Node by hand is not held to the following.
             Validation::computed(
                 format!("!variables.chassis || !('{CHASSIS}' in variables.before)"),
@@ -131,6 +129,26 @@ pub(super) fn nodes() -> File {
             Validation::computed(NOTHING_ELSE, only_annotations("nodes")),
         ],
     };
+    // Apart, as it is asked about every Node with every network: no expression that speaks of agents, and no message that
+    // does not need one.
+    let manager = Policy {
+        name: "node-annotations-manager.access.causeway.internal",
+        resources: &["nodes", "nodes/status"],
+        operations: &["CREATE", "UPDATE", "DELETE"],
+        conditions: vec![("manager", is(Component::ClusterManager))],
+        variables: annotations().into_iter().chain([("foreign", foreign(&own_of_manager(&NODE)))]).collect(),
+        validations: vec![
+            Validation::text("request.operation == 'UPDATE'", NEITHER_CREATED_NOR_DELETED),
+            Validation::computed("variables.foreign.size() == 0", refused("node")),
+            Validation::forbids(
+                NOTHING_ELSE,
+                format!(
+                    "{} is not allowed to modify anything other than annotations of nodes",
+                    user(Component::ClusterManager)
+                ),
+            ),
+        ],
+    };
     let others = others("node-annotations-others.access.causeway.internal", &NODE, "node");
     let name = "access-node-annotations.yaml";
     File::new(
@@ -142,7 +160,7 @@ pub(super) fn nodes() -> File {
          may write its own Node, could otherwise speak for the card. Who may \"write\" \"nodeannotations\" of group\n\
          causeway.internal is excepted (cluster-admin may; others by ClusterRole causeway-network-administrator).\n\
          What a Node is for Causeway: access-node-roles.yaml.",
-        bound([agents, others]),
+        bound([agents, manager, others]),
     )
 }
 
@@ -151,8 +169,19 @@ pub(super) fn pods() -> File {
         name: "pod-annotations.access.causeway.internal",
         resources: &["pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"],
         operations: &["UPDATE"],
-        conditions: vec![("programs", programs())],
-        variables: who().into_iter().chain(changed()).chain([("own", own(&POD))]).collect(),
+        conditions: vec![("programs", programs(&PROGRAMS))],
+        variables: who()
+            .into_iter()
+            .chain(annotations())
+            .chain([
+                ("isManager", is(Component::ClusterManager)),
+                (
+                    "own",
+                    format!("variables.isManager ? {}\n  : {}", own_of_manager(&POD), own_of_agents(&POD)),
+                ),
+                ("foreign", foreign("variables.own")),
+            ])
+            .collect(),
         validations: vec![
             Validation::computed(
                 "variables.isManager\n  || (oldObject.spec.?nodeName.orValue('') == variables.tokenNode && variables.tokenNode != '')",
@@ -160,10 +189,10 @@ pub(super) fn pods() -> File {
   .format([request.userInfo.username, variables.tokenNode, request.name])"#,
             ),
             Validation::text("!variables.isCard || !variables.inPod", CARD_IN_POD),
-            Validation::computed("variables.changed.all(k, k in variables.own)", refused("pod", "own")),
+            Validation::computed("variables.foreign.size() == 0", refused("pod")),
             Validation::computed(
                 format!(
-                    "!('{POD_NETWORKS}' in variables.changed) || !object.spec.?hostNetwork.orValue(false)"
+                    "variables.after[?'{POD_NETWORKS}'] == variables.before[?'{POD_NETWORKS}']\n  || !object.spec.?hostNetwork.orValue(false)"
                 ),
                 format!(
                     r#"'user: "%s" is not allowed to set {POD_NETWORKS} on pod "%s": the annotation is not allowed on host networked pods'
@@ -204,11 +233,16 @@ fn others(name: &'static str, table: &[(&str, Owner)], kind: &str) -> Policy {
         name,
         resources,
         operations,
-        conditions: vec![
-            ("others", format!("!({})", programs())),
-            // Heartbeats end here.
-            ("annotations-change", format!("{list}.exists(k, {differs})")),
-        ],
+        // One condition, as the API server evaluates each of several, whatever the first says: a program's write ends at the
+        // first part of it, a heartbeat at the second. Source: `apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go`.
+        conditions: vec![(
+            "others-change-annotations",
+            format!(
+                "!({})\n  && (oldObject == null || object.metadata.?annotations != oldObject.metadata.?annotations)\n  && \
+                 {list}.exists(k, {differs})",
+                programs(&PROGRAMS)
+            ),
+        )],
         variables: vec![("changed", format!("{list}.filter(k, {differs})"))],
         validations: vec![Validation::computed(
             format!(
@@ -221,6 +255,8 @@ fn others(name: &'static str, table: &[(&str, Owner)], kind: &str) -> Policy {
         )],
     }
 }
+
+const NEITHER_CREATED_NOR_DELETED: &str = "Causeway's programs neither create nor delete Nodes.";
 
 const CARD_IN_POD: &str = "A card's token is bound to the Node that the card serves, never to a pod: a host can get tokens of pods that run on it.";
 
@@ -239,21 +275,35 @@ fn only_annotations(kinds: &str) -> String {
 }
 
 /// What is said about annotations that are not the writer's.
-fn refused(kind: &str, own: &str) -> String {
+fn refused(kind: &str) -> String {
     format!(
         r#"'%s is not allowed to set the following annotations on {kind}: "%s": [%s]'
-  .format([request.userInfo.username, request.name, variables.changed.filter(k, !(k in variables.{own})).join(' ')])"#
+  .format([request.userInfo.username, request.name, variables.foreign.join(' ')])"#
     )
 }
 
-fn account(component: Component) -> String {
-    format!("'system:serviceaccount:{NAMESPACE}:{}'", component.name())
+/// Who a component is to the API server.
+fn user(component: Component) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{}", component.name())
 }
 
-/// Whether one of our programs asks.
-fn programs() -> String {
-    let accounts: Vec<String> =
-        [Component::ClusterManager, Component::HostAgent, Component::NodeAgent].map(account).into();
+fn account(component: Component) -> String {
+    format!("'{}'", user(component))
+}
+
+/// Whether a component asks.
+fn is(component: Component) -> String {
+    format!("request.userInfo.username == {}", account(component))
+}
+
+/// Those that have one account in the whole cluster. A card has one of its own.
+const PROGRAMS: [Component; 3] = [Component::ClusterManager, Component::HostAgent, Component::NodeAgent];
+/// Of those the ones that belong to a node.
+const AGENTS: [Component; 2] = [Component::HostAgent, Component::NodeAgent];
+
+/// Whether one of these programs asks, or a card's.
+fn programs(accounts: &[Component]) -> String {
+    let accounts: Vec<String> = accounts.iter().copied().map(account).collect();
     format!(
         "request.userInfo.username in [\n  {}]\n  || 'system:serviceaccounts:{CARDS}' in request.userInfo.?groups.orValue([])",
         accounts.join(",\n  ")
@@ -261,11 +311,9 @@ fn programs() -> String {
 }
 
 /// Who asks.
-fn who() -> [(&'static str, String); 6] {
-    let is = |component| format!("request.userInfo.username == {}", account(component));
+fn who() -> [(&'static str, String); 5] {
     let claims = "request.userInfo.?extra.orValue({})";
     [
-        ("isManager", is(Component::ClusterManager)),
         ("isHost", is(Component::HostAgent)),
         ("isCard", format!("'system:serviceaccounts:{CARDS}' in request.userInfo.?groups.orValue([])")),
         ("claims", claims.to_owned()),
@@ -277,32 +325,44 @@ fn who() -> [(&'static str, String); 6] {
     ]
 }
 
-/// The annotations before and after, and the keys of all that the request changes.
-fn changed() -> [(&'static str, String); 3] {
+/// The annotations before and after.
+fn annotations() -> [(&'static str, String); 2] {
     let of = |object: &str| format!("{object} == null ? {{}} : {object}.metadata.?annotations.orValue({{}})");
-    let keys = "variables.after.map(k, k).filter(k, variables.after[?k] != variables.before[?k])
-  + variables.before.map(k, k).filter(k, !(k in variables.after))";
-    [("before", of("oldObject")), ("after", of("object")), ("changed", keys.to_owned())]
+    [("before", of("oldObject")), ("after", of("object"))]
+}
+
+/// Keys of all that the request changes and that are not in the list `own`. What is the writer's is not compared: it may be
+/// long.
+fn foreign(own: &str) -> String {
+    format!(
+        "variables.after.filter(k, !(k in {own}) && variables.after[?k] != variables.before[?k])
+  + variables.before.filter(k, !(k in {own}) && !(k in variables.after))"
+    )
 }
 
 /// Whether an update changes one annotation.
 fn changed_value(key: &str) -> String {
-    format!("request.operation == 'UPDATE' && '{key}' in variables.changed")
+    format!("request.operation == 'UPDATE' && variables.after[?'{key}'] != variables.before[?'{key}']")
 }
 
-/// Keys that are the writer's.
-fn own(table: &[(&str, Owner)]) -> String {
-    let of = |owns: fn(Owner) -> bool| {
-        let keys: Vec<&str> = table.iter().filter(|(_, owner)| owns(*owner)).map(|(key, _)| *key).collect();
-        list(&keys)
-    };
+/// Keys that are the cluster manager's.
+fn own_of_manager(table: &[(&str, Owner)]) -> String {
+    owned_by(table, |owner| matches!(owner, Owner::Manager | Owner::CardOrManager | Owner::ManagerOrOthers))
+}
+
+/// Keys that are the writer's, which is an agent.
+fn own_of_agents(table: &[(&str, Owner)]) -> String {
     format!(
-        "variables.isManager ? {}\n  : variables.isHost ? {}\n  : variables.isCard ? {}\n  : {}",
-        of(|owner| matches!(owner, Owner::Manager | Owner::CardOrManager | Owner::ManagerOrOthers)),
-        of(|owner| owner == Owner::Host),
-        of(|owner| matches!(owner, Owner::Card | Owner::CardOrManager)),
-        of(|owner| matches!(owner, Owner::Host | Owner::Card | Owner::CardOrManager)),
+        "variables.isHost ? {}\n  : variables.isCard ? {}\n  : {}",
+        owned_by(table, |owner| owner == Owner::Host),
+        owned_by(table, |owner| matches!(owner, Owner::Card | Owner::CardOrManager)),
+        owned_by(table, |owner| matches!(owner, Owner::Host | Owner::Card | Owner::CardOrManager)),
     )
+}
+
+fn owned_by(table: &[(&str, Owner)], owns: fn(Owner) -> bool) -> String {
+    let keys: Vec<&str> = table.iter().filter(|(_, owner)| owns(*owner)).map(|(key, _)| *key).collect();
+    list(&keys)
 }
 
 fn list(keys: &[&str]) -> String {

@@ -46,10 +46,33 @@ fn every_policy_fails_closed_and_its_binding_denies() {
     let of_kind = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).collect::<Vec<_>>();
     let (policies, bindings) =
         (of_kind("ValidatingAdmissionPolicy"), of_kind("ValidatingAdmissionPolicyBinding"));
-    assert_eq!((policies.len(), bindings.len()), (6, 6));
+    assert_eq!((policies.len(), bindings.len()), (7, 7));
     assert!(policies.iter().all(|policy| policy["spec"]["failurePolicy"] == "Fail"));
     for binding in bindings {
         assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
         assert!(policies.iter().any(|policy| policy["metadata"]["name"] == binding["spec"]["policyName"]));
     }
+}
+
+/// Source: `apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go`.
+#[test]
+fn no_request_is_asked_about_by_two_conditions_of_a_policy_as_both_are_evaluated() {
+    for object in files().into_iter().flat_map(|file| file.objects) {
+        let conditions = object["spec"]["matchConditions"].as_array().map_or(0, Vec::len);
+        assert!(conditions <= 1, "{}: {conditions}", object["metadata"]["name"]);
+    }
+}
+
+/// What is said about a Node is evaluated for each network on each Node, refused or not.
+#[test]
+fn the_cluster_managers_writes_of_nodes_make_one_message_at_most() {
+    let objects: Vec<Value> = files().into_iter().flat_map(|file| file.objects).collect();
+    let of_manager = objects.iter().filter(|object| {
+        object["kind"] == "ValidatingAdmissionPolicy"
+            && object["metadata"]["name"] == "node-annotations-manager.access.causeway.internal"
+    });
+    let validations: Vec<&Value> =
+        of_manager.flat_map(|policy| policy["spec"]["validations"].as_array().expect("a list")).collect();
+    let computed = validations.iter().filter(|validation| validation.get("messageExpression").is_some());
+    assert_eq!((validations.len(), computed.count()), (3, 1));
 }
