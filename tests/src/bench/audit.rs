@@ -1,6 +1,6 @@
 //! What programs ask of the API server, counted by the API server itself: its audit log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -70,6 +70,8 @@ pub struct Write {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {
+    #[serde(rename = "auditID", default)]
+    id: String,
     stage: String,
     verb: String,
     user: User,
@@ -184,7 +186,7 @@ fn events(text: &str) -> impl Iterator<Item = anyhow::Result<Event>> {
 }
 
 fn watches(text: &str, user: &str) -> anyhow::Result<BTreeMap<String, usize>> {
-    let (mut open, mut most) = (BTreeMap::<String, usize>::new(), BTreeMap::new());
+    let (mut open, mut most) = (BTreeMap::<String, BTreeSet<String>>::new(), BTreeMap::new());
     for event in events(text) {
         let event = event?;
         if event.verb != "watch" || event.user.username != user {
@@ -192,9 +194,14 @@ fn watches(text: &str, user: &str) -> anyhow::Result<BTreeMap<String, usize>> {
         }
         let resource = event.object_ref.unwrap_or_default().resource;
         let now = open.entry(resource.clone()).or_default();
-        *now = if event.stage == "ResponseStarted" { *now + 1 } else { now.saturating_sub(1) };
-        let before: &mut usize = most.entry(resource).or_default();
-        *before = (*before).max(*now);
+        if event.stage == "ResponseStarted" {
+            now.insert(event.id);
+            let before: &mut usize = most.entry(resource).or_default();
+            *before = (*before).max(now.len());
+        } else {
+            // One that began before may end now: it is none of these.
+            now.remove(&event.id);
+        }
     }
     Ok(most)
 }
@@ -242,8 +249,12 @@ mod tests {
     use super::*;
 
     fn line(stage: &str, verb: &str, object: &str) -> String {
+        line_of("1", stage, verb, object)
+    }
+
+    fn line_of(id: &str, stage: &str, verb: &str, object: &str) -> String {
         format!(
-            "{{\"kind\":\"Event\",\"stage\":\"{stage}\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"a\",\"groups\":[]}},\
+            "{{\"kind\":\"Event\",\"auditID\":\"{id}\",\"stage\":\"{stage}\",\"verb\":\"{verb}\",\"user\":{{\"username\":\"a\",\"groups\":[]}},\
              \"objectRef\":{object},\"requestReceivedTimestamp\":\"2026-11-29T10:00:00.000001Z\"}}\n"
         )
     }
@@ -267,15 +278,20 @@ mod tests {
 
     #[test]
     fn a_watch_that_ended_and_began_again_counts_once_and_two_at_a_time_count_twice() {
-        let of = |stage: &str, kind: &str| line(stage, "watch", &format!("{{\"resource\":\"{kind}\"}}"));
+        let of = |id: &str, stage: &str, kind: &str| {
+            line_of(id, stage, "watch", &format!("{{\"resource\":\"{kind}\"}}"))
+        };
         let (begins, ends) = ("ResponseStarted", "ResponseComplete");
         let text = [
-            of(begins, "nodes"),
-            of(ends, "nodes"),
-            of(begins, "nodes"),
-            of(begins, "pods"),
-            of(begins, "pods"),
-            of(ends, "pods"),
+            of("n1", begins, "nodes"),
+            of("n1", ends, "nodes"),
+            of("n2", begins, "nodes"),
+            of("p1", begins, "pods"),
+            // They began before.
+            of("p0", ends, "pods"),
+            of("u0", ends, "uplinks"),
+            of("p2", begins, "pods"),
+            of("p1", ends, "pods"),
             line("ResponseComplete", "list", r#"{"resource":"uplinks"}"#),
         ];
         let want = BTreeMap::from([("nodes".to_owned(), 1), ("pods".to_owned(), 2)]);
