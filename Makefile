@@ -15,6 +15,8 @@ help: ## this list
 
 demo: ## the main job on a real cluster; KEEP=1 leaves it up
 	@$(SETUP)/setup.sh demo
+# It starts the programs themselves, which `cargo run` alone does not build.
+	cargo build --workspace --bins
 	@$(if $(KEEP),CAUSEWAY_KEEP=$(KEEP)) $(RUN) causeway-demo
 
 demo-down: ## ends what KEEP=1 left up

@@ -80,6 +80,12 @@ kernel        12       0       2
 no result (counted as failed): tests/cluster_demo.rs
 25 passed, 2 failed, 3 skipped" "$("$here/count-tests.sh" "$tmp/log")"
 
+# A fresh clone has no programs: what starts them has them built before.
+for command in demo bench soak; do
+    first=$(make -s -n -C "$here/../.." "$command" | grep -oE 'cargo (build .*--workspace --bins|run|test)' | head -n 1)
+    [[ $first == 'cargo build '*'--workspace --bins' ]] || expect "make $command builds the programs first" "cargo build" "$first"
+done
+
 # Pre-flight: the facts are replaced, the sentences are real.
 for lib in common packages preflight progress; do
     # shellcheck source=/dev/null
